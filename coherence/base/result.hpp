@@ -40,6 +40,7 @@ enum class Errc : uint8_t {
   kSystem,        // an operating system call failed; errno says which way
   kUnreached,     // a memory node or a peer gave no answer; what was asked may have been done
 };
+inline constexpr Errc kLastErrc = Errc::kUnreached;
 
 const char* errc_name(Errc) noexcept;
 

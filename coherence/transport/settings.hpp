@@ -6,7 +6,7 @@ namespace coherence {
 struct TransportSettings {
   const char* kind = "shm";  // or "tcp"
   // Of tcp:
-  const char* memory_nodes = "";  // where they are, by their numbers, with commas between them: "m0:5555, m1:5555"
+  const char* memory_nodes = "";  // where memory node 0 is, which says where the others are: "m0:5555"
   const char* listen = "";        // where peers reach this node: host:port; with port 0 the system chooses one
   // What shows that this node belongs to the cluster; none: only on local addresses.
   const char* key_file = "";

@@ -205,8 +205,6 @@ class Cluster:
         self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
-        if TRANSPORT == "tcp":
-            memory_nodes = 1  # more are not served yet
         self.ports = ports.Reservation(primaries + spare + 1)  # spare: primaries that are added; the last: a memory node
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
                           "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]

@@ -58,12 +58,18 @@ class Program {
 class MemnodeDaemon : public testing::Test {
  protected:
   void SetUp() override {
-    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .identity = ""};
+    make_pool(nullptr);
+    PoolSpec spec{.nodes_max = 2, .identity = ""};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
-    pool = gcl_test::must(LocalPool::create({.path = file().c_str()}, spec, &problem), problem);
-    spec.memory_nodes = 1;
     (void)gcl_test::must(LocalPool::create({.path = small().c_str(), .durable_path = saved().c_str()}, spec, &problem),
                          problem);
+  }
+  // A pool of two memory nodes.
+  void make_pool(const char* durable) {
+    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .identity = ""};
+    spec.region_bytes[kRegionPages] = 16 * kPageSize;
+    pool =
+        gcl_test::must(LocalPool::create({.path = file().c_str(), .durable_path = durable}, spec, &problem), problem);
   }
   // A pool of one memory node, and its durable copy.
   std::string small() const { return directory.path() + "/small"; }
@@ -81,10 +87,19 @@ class MemnodeDaemon : public testing::Test {
   std::unique_ptr<Program> start(std::vector<std::string> arguments) {
     return std::make_unique<Program>(directory.path() + "/said" + std::to_string(programs_++), arguments);
   }
-  std::unique_ptr<Program> serve(uint8_t n) {
-    auto daemon = start({file(n), "--listen", directory.socket("m" + std::to_string(n)), "--key", directory.key()});
+  std::unique_ptr<Program> serve(uint8_t n, std::vector<std::string> more = {}) {
+    unlink((directory.path() + "/m" + std::to_string(n)).c_str());
+    std::vector<std::string> arguments = {file(n), "--listen", directory.socket("m" + std::to_string(n)), "--key",
+                                          directory.key()};
+    if (n != 0) more.insert(more.end(), {"--first", directory.socket("m0")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto daemon = start(arguments);
     EXPECT_TRUE(gcl_test::eventually([&] { return daemon->says("listens on"); })) << daemon->said();
     return daemon;
+  }
+  std::vector<std::string> further(uint8_t n) const {
+    return {file(n), "--listen",     directory.socket("other"), "--first", directory.socket("m0"),
+            "--key", directory.key()};
   }
   void refused(std::vector<std::string> arguments, const std::string& because) {
     const auto program = start(std::move(arguments));
@@ -102,28 +117,23 @@ class MemnodeDaemon : public testing::Test {
 
 // What a node reads and writes is what the file has.
 TEST_F(MemnodeDaemon, ServesAMemoryNodesFile) {
-  const auto one = serve(1);
-  gcl_test::WorkedPort node({.memory_nodes = {{MemoryNodeId{1}, directory.socket("m1")}},
-                             .key = directory.key(),
-                             .cluster = pool->pool_id()});
-  {
-    Counters counters{};
-    tcp::TcpMemory memory(node.port(), counters);
-    const PageId page = PageId::at({1}, 3);
-    ASSERT_TRUE(memory.cas(pool->latch_address(page), 0, 4711).ok()) << one->said();
-    EXPECT_EQ(pool->peek_latch(page).raw, 4711u);
-    EXPECT_EQ(*memory.cas(pool->latch_address(page), 4711, 0), 4711u);
-  }
-  one->send(SIGUSR1);
-  EXPECT_TRUE(gcl_test::eventually([&] { return one->says("figures: links 1, batches 2, operations 2"); }))
-      << one->said();
-  EXPECT_TRUE(one->says("CPU s"));
-  one->send(SIGTERM);
-  EXPECT_EQ(one->wait(), 0);
-  EXPECT_TRUE(one->says("has stopped")) << one->said();
+  const auto zero = serve_small();
+  gcl_test::MemberNode first(node());
+  ASSERT_TRUE(first.open(&problem).ok()) << problem.text << zero->said();
+  ASSERT_TRUE(first.join(0, &problem).ok()) << problem.text << zero->said();
   Counters counters{};
-  tcp::TcpMemory memory(node.port(), counters);
-  EXPECT_FALSE(memory.load(PoolAddress::at({1}, 0)).ok()) << "its memory node is gone";
+  tcp::TcpMemory memory(first.port(), counters);
+  const PageId page = PageId::at({}, 3);
+  ASSERT_TRUE(memory.cas(first.pool->latch_address(page), 0, 4711).ok()) << zero->said();
+  EXPECT_EQ(first.pool->peek_latch(page).raw, 4711u);
+  zero->send(SIGUSR1);
+  EXPECT_TRUE(gcl_test::eventually([&] { return zero->says("figures: links 2, batches 2, operations 2"); }))
+      << zero->said();
+  EXPECT_TRUE(zero->says("CPU s"));
+  zero->send(SIGTERM);
+  EXPECT_EQ(zero->wait(), 0);
+  EXPECT_TRUE(zero->says("has stopped")) << zero->said();
+  EXPECT_FALSE(memory.load(first.pool->latch_address(page)).ok()) << "its memory node is gone";
 }
 
 TEST_F(MemnodeDaemon, MemoryNodeZeroLetsNodesInAndSavesThePool) {
@@ -167,17 +177,63 @@ TEST_F(MemnodeDaemon, APoolThatWasInUseIsNotServedFromItsCopy) {
   refused({small(), "--saved", saved(), "--listen", directory.socket("m0"), "--plain"}, "was in use when the machine");
 }
 
-TEST_F(MemnodeDaemon, APoolOfSeveralMemoryNodesIsNotServed) {
-  refused({file(0), "--listen", directory.socket("m0"), "--plain"}, "has 2 memory nodes");
+// Each by its daemon; a node has pages in both.  What is saved by both is loaded by both.
+TEST_F(MemnodeDaemon, APoolOfSeveralMemoryNodesIsServedByAllOfThem) {
+  const std::string copy = directory.path() + "/copy";
+  pool.reset();
+  for (const uint8_t n : {0, 1}) unlink(file(n).c_str());
+  make_pool(copy.c_str());
+  pool.reset();
+  const PageId page = PageId::at({1}, 3);
+  {
+    const auto zero = serve(0, {"--saved", copy}), one = serve(1, {"--saved", copy});
+    gcl_test::MemberNode first(node());
+    ASSERT_TRUE(gcl_test::eventually([&] { return first.open(&problem).ok(); })) << problem.text << zero->said();
+    EXPECT_EQ(first.pool->pages(), 32u);
+    ASSERT_TRUE(first.join(0, &problem).ok()) << problem.text << zero->said() << one->said();
+    tcp::ToolMemory memory(first.tool);
+    EXPECT_FALSE(memory.cas(first.pool->page_address(page), 0, 1).ok()) << "a node is in the pool";
+    bool last = false;
+    ASSERT_TRUE(first.members->begin_change(Membership::Patience::kWait, &problem).ok());
+    first.members->end_change();
+    ASSERT_TRUE(first.leave(&last, &problem).ok()) << problem.text << zero->said() << one->said();
+    EXPECT_TRUE(last);
+    gcl_test::MemberNode second(node());
+    ASSERT_TRUE(second.open(&problem).ok()) << problem.text;
+    ASSERT_TRUE(second.members->begin_change(Membership::Patience::kWait, &problem).ok()) << problem.text;
+    tcp::ToolMemory alone(second.tool);
+    EXPECT_EQ(*alone.cas(second.pool->page_address(page), 0, 4711), 0u) << one->said();
+    second.members->end_change();
+    EXPECT_FALSE(alone.cas(second.pool->page_address(page), 4711, 1).ok()) << "its change is over";
+    ASSERT_TRUE(second.join(0, &problem).ok()) << problem.text << zero->said();
+    ASSERT_TRUE(second.leave(&last, &problem).ok()) << problem.text << zero->said() << one->said();
+  }
+  for (const uint8_t n : {0, 1}) ASSERT_EQ(unlink(file(n).c_str()), 0);
+  const auto zero = serve(0, {"--saved", copy}), one = serve(1, {"--saved", copy});
+  gcl_test::MemberNode third(node());
+  ASSERT_TRUE(gcl_test::eventually([&] { return third.open(&problem).ok(); })) << problem.text << one->said();
+  EXPECT_EQ(third.pool->saves(), 3u);
+  tcp::ToolMemory memory(third.tool);
+  EXPECT_EQ(*memory.load(third.pool->page_address(page)), 4711u) << one->said();
+}
+
+TEST_F(MemnodeDaemon, AMemoryNodeWaitsForNumberZero) {
+  const auto one =
+      start({file(1), "--listen", directory.socket("m1"), "--first", directory.socket("m0"), "--key", directory.key()});
+  EXPECT_TRUE(gcl_test::eventually([&] { return one->says("memory node 0 at"); })) << one->said();
+  const auto zero = serve(0);
+  EXPECT_TRUE(gcl_test::eventually([&] { return zero->says("memory node 1 is here"); })) << zero->said() << one->said();
+  one->send(SIGTERM);
+  EXPECT_EQ(one->wait(), 0);
 }
 
 TEST_F(MemnodeDaemon, OnlyOneServesAFile) {
-  const auto daemon = serve(1);
-  refused({file(1), "--listen", directory.socket("other"), "--key", directory.key()}, "another process serves");
+  const auto zero = serve(0), one = serve(1);
+  refused(further(1), "another process serves");
+  refused({file(0), "--listen", directory.socket("other"), "--key", directory.key()}, "is served over a network");
 }
 
 TEST_F(MemnodeDaemon, CheckSaysWhatWouldBeServed) {
-  const auto served = serve(1);
   const auto check = start({file(1), "--listen", "127.0.0.1:0", "--key", directory.key(), "--check"});
   EXPECT_EQ(check->wait(), 0) << check->said();
   EXPECT_TRUE(check->says("memory node 1 of pool")) << check->said();
@@ -188,25 +244,40 @@ TEST_F(MemnodeDaemon, CheckSaysWhatWouldBeServed) {
 }
 
 TEST_F(MemnodeDaemon, RefusesToBeUnprotectedOnANetwork) {
-  refused({file(1), "--listen", "0.0.0.0:0", "--plain"}, "0.0.0.0:0");
-  refused({file(1), "--listen", "127.0.0.1:0"}, "one of --key, --certificate and --plain is wanted");
-  refused({file(1), "--listen", "127.0.0.1:0", "--plain", "--key", directory.key()}, "--key");
+  refused({file(0), "--listen", "0.0.0.0:0", "--plain"}, "0.0.0.0:0");
+  refused({file(0), "--listen", "127.0.0.1:0"}, "one of --key, --certificate and --plain is wanted");
+  refused({file(0), "--listen", "127.0.0.1:0", "--plain", "--key", directory.key()}, "--key");
 }
 
-TEST_F(MemnodeDaemon, AFileThatIsCutShortIsNotServed) {
-  ASSERT_EQ(truncate(file(1).c_str(), 70000), 0);
-  refused({file(1), "--listen", "127.0.0.1:0", "--plain"}, "shorter than it must be");
+TEST_F(MemnodeDaemon, AFurtherMemoryNodeKnowsNumberZero) {
+  refused({file(1), "--listen", "127.0.0.1:0", "--key", directory.key()}, "--first");
+  refused({file(0), "--listen", "127.0.0.1:0", "--first", "127.0.0.1:1", "--key", directory.key()}, "--first");
+}
+
+TEST_F(MemnodeDaemon, AFileThatIsNotThePoolsIsNotServed) {
+  const auto zero = serve(0);
+  refused(further(3), "the next one is number 2");
+  refused(further(2), "how large a new memory node is to be was not said");
+  ASSERT_EQ(rename(file(1).c_str(), file(2).c_str()), 0);
+  refused(further(2), "memory node 1");
+  ASSERT_EQ(truncate(file(2).c_str(), 70000), 0);
+  ASSERT_EQ(rename(file(2).c_str(), file(1).c_str()), 0);
+  refused(further(1), "shorter than it must be");
+  unlink(file(1).c_str());
+  refused(further(1), "there is no copy of it");
 }
 
 // Another pool's nodes do not get at it.
 TEST_F(MemnodeDaemon, ANodeOfAnotherPoolIsRefused) {
-  const auto daemon = serve(1);
-  gcl_test::WorkedPort node({.memory_nodes = {{MemoryNodeId{1}, directory.socket("m1")}},
-                             .key = directory.key(),
-                             .cluster = pool->pool_id() + 1});
-  Counters counters{};
-  tcp::TcpMemory memory(node.port(), counters);
-  EXPECT_FALSE(memory.load(PoolAddress::at({1}, 0)).ok());
+  const auto zero = serve(0), one = serve(1);
+  for (const uint8_t n : {0, 1}) {
+    gcl_test::WorkedPort node({.memory_nodes = {{MemoryNodeId{n}, directory.socket("m" + std::to_string(n))}},
+                               .key = directory.key(),
+                               .cluster = pool->pool_id() + 1});
+    Counters counters{};
+    tcp::TcpMemory memory(node.port(), counters);
+    EXPECT_FALSE(memory.load(PoolAddress::at({n}, 0)).ok());
+  }
 }
 
 }  // namespace

@@ -71,10 +71,8 @@ class ServedMembers {
     const auto pool = must(coherence::LocalPool::serve(files_, &problem), problem);
     auto& mapped = coherence::MappedPool::of(*pool);
     const uint64_t start = coherence::monotonic_ns();
-    auto members =
-        must(tcp::MemberServer::make(
-                 mapped, {.pool = files_.path, .start = start, .patience_ns = spec_.times.patience_ns}, log, &problem),
-             problem);
+    tcp::MemberServer members(mapped, {.pool = files_.path, .start = start, .patience_ns = spec_.times.patience_ns},
+                              log);
     coherence::Counters counters{};
     coherence::ShmMemory memory(mapped, counters);
     auto server = must(tcp::MemoryServer::make(memory,
@@ -82,7 +80,7 @@ class ServedMembers {
                                                 .start = start,
                                                 .cluster = mapped.pool_id(),
                                                 .times = spec_.times,
-                                                .other = members.get()},
+                                                .other = &members},
                                                credentials(spec_.key), log, &problem),
                        problem);
     unlink((directory_.path() + "/memory0").c_str());

@@ -13,12 +13,17 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+#include <vector>
 
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/served_pool.hpp"
 
 namespace gclctl {
 namespace {
@@ -29,9 +34,10 @@ constexpr auto kEndMax = std::chrono::seconds(60);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr const char* kProgram = "gcl_memnode";
 
-fs::path directory(const Cluster& c) { return c.dir / "memory0"; }
-fs::path log_file(const Cluster& c) { return directory(c) / "log"; }
-fs::path pid_file(const Cluster& c) { return directory(c) / "pid"; }
+fs::path directory(const Cluster& c, uint32_t k) { return c.dir / fmt::format("memory{}", k); }
+fs::path log_file(const Cluster& c, uint32_t k) { return directory(c, k) / "log"; }
+fs::path pid_file(const Cluster& c, uint32_t k) { return directory(c, k) / "pid"; }
+uint32_t count_of(const Cluster& c) { return uint32_t(extent_of_pool(c.pool(), c.saved_pool()).files.size()); }
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -75,45 +81,88 @@ void make_cluster_key(const Cluster& c) {
     fail("cannot write {}: {}", cluster_key(c), strerror(errno));
 }
 
-int memory_node_process(const Cluster& c) {
-  const int pid = atoi(first_line(pid_file(c)).c_str());
+int memory_node_process(const Cluster& c, uint32_t k) {
+  const int pid = atoi(first_line(pid_file(c, k)).c_str());
   if (!c.over_tcp() || pid <= 0) return 0;
   return first_line(fmt::format("/proc/{}/comm", pid)) == kProgram ? pid : 0;
 }
 
-void start_memory_node(const Cluster& c) {
-  if (!c.over_tcp() || memory_node_process(c) != 0) return;
-  make_private_directory(directory(c));
-  const fs::path program = c.bindir(c.chosen(0).front()) / kProgram;
-  const pid_t pid = start_daemon({program.string(), c.pool().string(), "--saved", c.saved_pool().string(), "--listen",
-                                  memory_node_address(c), "--key", cluster_key(c)},
-                                 directory(c), log_file(c));
-  std::ofstream(pid_file(c)) << pid << "\n";
-  for (const auto deadline = Clock::now() + kServesMax; !listens(c); std::this_thread::sleep_for(kLook)) {
+namespace {
+
+// Starts number `k`, and waits for what `serves` says.
+template <class Serves>
+void start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arguments, const Serves& serves) {
+  make_private_directory(directory(c, k));
+  std::vector<std::string> command = {(c.bindir(c.chosen(0).front()) / kProgram).string(),
+                                      coherence::MemoryPath(c.pool().c_str(), k).text,
+                                      "--saved",
+                                      c.saved_pool().string(),
+                                      "--key",
+                                      cluster_key(c)};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const pid_t pid = start_daemon(command, directory(c, k), log_file(c, k));
+  std::ofstream(pid_file(c, k)) << pid << "\n";
+  for (const auto deadline = Clock::now() + kServesMax; !serves(); std::this_thread::sleep_for(kLook)) {
     if (waitpid(pid, nullptr, WNOHANG) == pid)
-      fail("the memory node did not start: {} (gclctl verify checks the saved pool)", last_line(log_file(c)));
+      fail("memory node {} did not start: {} (gclctl verify checks the saved pool)", k, last_line(log_file(c, k)));
     if (Clock::now() > deadline)
-      fail("the memory node does not listen after {} s; see {}", kServesMax.count(), log_file(c).string());
+      fail("memory node {} does not serve after {} s: {}", k, kServesMax.count(), last_line(log_file(c, k)));
   }
 }
 
-void stop_memory_node(const Cluster& c) {
-  const int pid = memory_node_process(c);
-  if (pid == 0) return;
-  if (kill(pid, SIGTERM) != 0 && errno != ESRCH) fail("cannot signal the memory node (process {})", pid);
-  for (const auto deadline = Clock::now() + kEndMax; memory_node_process(c) != 0; std::this_thread::sleep_for(kLook))
-    if (Clock::now() > deadline) fail("the memory node (process {}) still runs after {} s", pid, kEndMax.count());
-  std::error_code ignored;
-  fs::remove(pid_file(c), ignored);
+void start_further(const Cluster& c, uint32_t k, std::vector<std::string> arguments) {
+  for (const char* argument : {"--listen", "127.0.0.1:0", "--first"}) arguments.emplace_back(argument);
+  arguments.push_back(memory_node_address(c));
+  start_one(c, k, arguments, [&] { return memory_node_is_here(c, k); });
 }
 
-std::string memory_node_in_words(const Cluster& c) {
+void stop_one(const Cluster& c, uint32_t k) {
+  const int pid = memory_node_process(c, k);
+  if (pid == 0) return;
+  if (kill(pid, SIGTERM) != 0 && errno != ESRCH) fail("cannot signal memory node {} (process {})", k, pid);
+  for (const auto deadline = Clock::now() + kEndMax; memory_node_process(c, k) != 0; std::this_thread::sleep_for(kLook))
+    if (Clock::now() > deadline) fail("memory node {} (process {}) still runs after {} s", k, pid, kEndMax.count());
+  std::error_code ignored;
+  fs::remove(pid_file(c, k), ignored);
+}
+
+}  // namespace
+
+void start_memory_nodes(const Cluster& c) {
+  if (!c.over_tcp()) return;
+  if (memory_node_process(c) == 0) start_one(c, 0, {"--listen", memory_node_address(c)}, [&] { return listens(c); });
+  for (uint32_t k = 1; k < count_of(c); k++)
+    if (memory_node_process(c, k) == 0) start_further(c, k, {});
+}
+
+// One at a time: the next number is one process's.
+void start_new_memory_node(const Cluster& c, uint64_t pages_bytes) {
+  const coherence::PoolLock one((c.dir / "add-memory").c_str());
+  if (!one.held()) fail("cannot lock {}: {}", (c.dir / "add-memory.lock").string(), strerror(errno));
+  start_further(c, count_of(c), {"--pages", fmt::format("{}", pages_bytes)});
+}
+
+void stop_memory_nodes(const Cluster& c) {
+  if (!c.over_tcp()) return;
+  for (uint32_t k = 0; k < uint32_t(coherence::kMemoryNodesMax); k++) stop_one(c, k);
+}
+
+std::string memory_nodes_in_words(const Cluster& c) {
   if (!c.over_tcp()) return "";
-  const int pid = memory_node_process(c);
-  if (pid == 0) return fmt::format("memory     {}  down\n", memory_node_address(c));
-  return fmt::format("memory     {}  {}\n", memory_node_address(c),
-                     listens(c) ? fmt::format("up (process {})", pid)
-                                : fmt::format("process {} does not listen; see {}", pid, log_file(c).string()));
+  const int first = memory_node_process(c);
+  if (first == 0) return fmt::format("memory     {}  down\n", memory_node_address(c));
+  std::string words =
+      fmt::format("memory     {}  {}\n", memory_node_address(c),
+                  listens(c) ? fmt::format("up (process {})", first)
+                             : fmt::format("process {} does not listen; see {}", first, log_file(c, 0).string()));
+  for (uint32_t k = 1; k < count_of(c); k++) {
+    const int pid = memory_node_process(c, k);
+    words += fmt::format(
+        "memory {}   {}\n", k,
+        pid == 0 ? "down"
+                 : fmt::format("{} (process {})", memory_node_is_here(c, k) ? "up" : "not with memory node 0", pid));
+  }
+  return words;
 }
 
 std::map<std::string, std::string> memory_node_settings(const Cluster& c) {

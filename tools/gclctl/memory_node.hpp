@@ -1,6 +1,7 @@
-// The memory node of a cluster whose primaries reach it over tcp: the daemon gcl_memnode, on this machine.
+// The memory nodes of a cluster whose primaries reach them over tcp: daemons gcl_memnode, on this machine.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -12,18 +13,21 @@ namespace gclctl {
 
 // Makes what it and the primaries show each other, a key that only the account can read.
 void make_cluster_key(const Cluster&);
-// Starts it, unless it runs; it serves the pool when this returns.
-void start_memory_node(const Cluster&);
-// Ends it, and waits for its end.  REQUIRES: no primary runs.
-void stop_memory_node(const Cluster&);
-// Where it listens, and the file with the key.
+// Starts those that do not run; they serve the pool when this returns.
+void start_memory_nodes(const Cluster&);
+// Starts one that the pool does not have yet, with so many bytes of pages; the pool has it when this returns. REQUIRES:
+// memory node 0 runs.
+void start_new_memory_node(const Cluster&, uint64_t pages_bytes);
+// Ends them, and waits for their ends.  REQUIRES: no primary runs.
+void stop_memory_nodes(const Cluster&);
+// Where number 0 listens, and the file with the key.
 std::string memory_node_address(const Cluster&);
 std::string cluster_key(const Cluster&);
-// Its process; 0: there is none.
-int memory_node_process(const Cluster&);
-// As `gclctl status` shows it, a line; empty: there is none to show.
-std::string memory_node_in_words(const Cluster&);
-// What a primary's configuration says of it: names and values.
+// A memory node's process; 0: there is none.
+int memory_node_process(const Cluster&, uint32_t number = 0);
+// As `gclctl status` shows them, a line each; empty: there is none to show.
+std::string memory_nodes_in_words(const Cluster&);
+// What a primary's configuration says of them: names and values.
 std::map<std::string, std::string> memory_node_settings(const Cluster&);
 
 }  // namespace gclctl

@@ -62,6 +62,12 @@ void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, in
 }
 
 std::string add_memory_node(const Cluster& cluster, uint64_t bytes) {
+  if (memory_node_process(cluster) != 0) {  // it has the pool; the copy gets the new one when it is saved
+    const auto pages = bufmgr::further_pages_bytes(bytes);
+    if (!pages) fail("no memory node can be added: it would have no pages");
+    start_new_memory_node(cluster, *pages);
+    return "";
+  }
   return add(cluster.pool(), cluster.saved_pool(), compatibility_of(cluster), bytes);
 }
 

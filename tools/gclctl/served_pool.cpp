@@ -53,4 +53,12 @@ PoolState ask_memory_node(const Cluster& c) {
   return {some_died ? PoolState::Kind::kOrphaned : PoolState::Kind::kClean, ""};
 }
 
+bool memory_node_is_here(const Cluster& c, uint32_t number) {
+  NoLog log;
+  Problem problem;
+  const auto table = std::make_unique<tcp::Table>();
+  return ask(c, log, table.get(), &problem) && number < table->head.memory_nodes &&
+         table->memory_node[number].address[0] != '\0';
+}
+
 }  // namespace gclctl

@@ -71,7 +71,7 @@ int show(const Cluster& c) {
   for (int k : c.removed)
     fmt::print("primary {}  removed{}\n", k,
                fs::exists(c.data(k)) ? "; its data directory is kept: " + c.data(k).string() : "");
-  fmt::print("{}", memory_node_in_words(c));
+  fmt::print("{}", memory_nodes_in_words(c));
   PoolState pool = inspect_pool(c);
   const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());
   fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),

@@ -120,7 +120,7 @@ int start_servers(const Cluster& c, int node) {
   const auto locks = lock_starts(c, node);
   bool anybody_runs = c.any_runs();
   std::error_code unknown;
-  if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_node(c);  // it serves what has no name any more
+  if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_nodes(c);  // it serves what has no name any more
   check_pool(c, anybody_runs);
   std::vector<int> wanted;
   for (int k : c.chosen(node)) {
@@ -135,7 +135,7 @@ int start_servers(const Cluster& c, int node) {
   check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));
   make_pool_dir(c);
   make_private_directory(c.socket_dir);
-  start_memory_node(c);
+  start_memory_nodes(c);
   std::map<int, pid_t> started;
   for (int k : wanted)
     started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));

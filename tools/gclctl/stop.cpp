@@ -46,7 +46,7 @@ int stop_servers(const Cluster& c, int node, bool immediate) {
   signal_and_wait(c, running, immediate ? SIGQUIT : SIGINT);
   fmt::print("{} of {} primaries stopped\n", running.size(), c.chosen(node).size());
   if (c.any_runs()) return 0;
-  stop_memory_node(c);
+  stop_memory_nodes(c);
   PoolState state = inspect_pool(c);
   if (state.kind == PoolState::Kind::kOrphaned) {
     fmt::print("the pool is in memory{}: the next start repairs it\n",
@@ -68,7 +68,7 @@ int stop_servers(const Cluster& c, int node, bool immediate) {
 
 int destroy_servers(const Cluster& c) {
   signal_and_wait(c, c.numbers(), SIGQUIT);  // nothing is kept, so nothing is saved
-  stop_memory_node(c);
+  stop_memory_nodes(c);
   for (int k : c.numbers()) remove_shared_memory(c, k);
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);

@@ -1,6 +1,8 @@
 #include "tools/memnode/daemon.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -15,17 +17,22 @@
 #include "coherence/region/pool_header.hpp"
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/served_part.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/tcp/member/further_memory_node.hpp"
 #include "coherence/transport/tcp/member/member_server.hpp"
+#include "coherence/transport/tcp/member/tool_link.hpp"
 #include "coherence/transport/tcp/memory/memory_server.hpp"
-#include "tools/memnode/served_file.hpp"
 
 namespace memnode {
 namespace {
 
+using coherence::LocalPool;
 using coherence::Problem;
 using coherence::Result;
+using coherence::ServedPart;
 using coherence::Status;
+using coherence::tcp::FurtherMemoryNode;
 using coherence::tcp::MemberServer;
 using coherence::tcp::MemoryServer;
 namespace net = coherence::net;
@@ -83,47 +90,6 @@ Result<net::Endpoints> endpoints_of(const std::string& text, const net::Credenti
   return endpoints;
 }
 
-// What is served.
-struct Region {
-  std::unique_ptr<ServedFile> file;       // of another memory node than 0
-  std::unique_ptr<coherence::Pool> pool;  // of memory node 0: its members, too
-  coherence::MemoryMap* map = nullptr;    // one of the two
-  coherence::MemoryNodeId id;
-  uint64_t bytes = 0, pool_id = 0;
-};
-
-// A file that is missing may be in the durable copy.
-Result<bool> is_first(const Options& options, Problem* problem) {
-  if (!options.saved.empty()) return true;
-  auto file = ServedFile::open(options.file.c_str(), ServedFile::Use::kLook, problem);
-  if (!file) return file.error();
-  return (*file)->id() == coherence::MemoryNodeId{0};
-}
-
-Status open_region(const Options& options, Region* region, Problem* problem) {
-  const auto first = is_first(options, problem);
-  if (!first) return first.error();
-  if (*first) {
-    const char* const saved = options.saved.empty() ? nullptr : options.saved.c_str();
-    auto pool = coherence::LocalPool::serve({.path = options.file.c_str(), .durable_path = saved}, problem);
-    if (!pool) return pool.error();
-    region->pool = pool.take();
-    auto& mapped = coherence::MappedPool::of(*region->pool);
-    region->map = &mapped;
-    region->bytes = mapped.header().bytes;
-    region->pool_id = mapped.pool_id();
-    return {};
-  }
-  auto file = ServedFile::open(options.file.c_str(), ServedFile::Use::kServe, problem);
-  if (!file) return file.error();
-  region->file = file.take();
-  region->map = region->file.get();
-  region->id = region->file->id();
-  region->bytes = region->file->bytes();
-  region->pool_id = region->file->pool_id();
-  return {};
-}
-
 std::string what_is(const Options& options, coherence::MemoryNodeId id, uint64_t pool_id, uint64_t bytes) {
   return fmt::format("memory node {} of pool {:016x}, {} bytes in {}", id.value, pool_id, bytes, options.file);
 }
@@ -141,66 +107,190 @@ std::string figures_of(const MemoryServer& server) {
       seconds(used.ru_stime));
 }
 
+// As memory node 0 has it, as far as other memory nodes need it.
+void fill_header(const coherence::tcp::HeaderRecord& record, coherence::PoolHeader* header) {
+  header->magic = coherence::kPoolMagic;
+  header->format_version = record.format_version;
+  header->block_size = record.block_size;
+  header->nodes_max = record.nodes_max;
+  header->memory_nodes = record.memory_nodes;
+  header->state = record.clean != 0 ? coherence::PoolState::kClean : coherence::PoolState::kInUse;
+  header->pool_id = record.pool_id;
+  header->saves = record.saves;
+  memcpy(header->identity, record.identity, sizeof header->identity);
+}
+
 uint64_t start_number() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
 }
 
-Status serve(const Options& options, Stderr& log, Problem* problem) {
-  Region region;
-  GCL_TRY(open_region(options, &region, problem));
-  auto credentials = credentials_of(options, problem);
-  if (!credentials) return credentials.error();
-  const Signals signals;
-  coherence::Counters counters{};
-  coherence::ShmMemory memory(*region.map, counters);
-  const uint64_t start = start_number();
-  const uint64_t patience_ns = uint64_t(options.patience_s) * 1'000'000'000;
-  const net::Credentials shown = *credentials;
-  log.line(what_is(options, region.id, region.pool_id, region.bytes).c_str());
-  std::unique_ptr<MemberServer> members;
-  if (region.pool != nullptr) {
-    auto made = MemberServer::make(coherence::MappedPool::of(*region.pool),
-                                   {.pool = options.file, .start = start, .patience_ns = patience_ns}, log, problem);
-    if (!made) return made.error();
-    members = made.take();
+// Serves one region until a signal comes, or `over` says that it is over.  Returns the signal; 0: it is over.
+template <class Over>
+int turns(MemoryServer& server, const Signals& signals, Stderr& log, const Over& over) {
+  int signal = 0;
+  while (signal != SIGTERM && signal != SIGINT && !over()) {
+    if (signal == SIGUSR1) log.line(figures_of(server).c_str());
+    server.turn(-1);
+    signal = signals.take();
   }
-  auto server = MemoryServer::make(memory,
-                                   {.id = region.id,
-                                    .bytes = region.bytes,
-                                    .start = start,
-                                    .cluster = region.pool_id,
-                                    .times = {.patience_ns = patience_ns,
-                                              // Asked after a third of it, a node has several times to answer.
-                                              .silence_ns = patience_ns / 2},
-                                    .other = members.get()},
-                                   credentials.take(), log, problem);
-  if (!server) return server.error();
-  GCL_TRY((*server)->watch(signals.fd(), problem));
-  for (const std::string& address : options.listen) {
-    auto endpoints = endpoints_of(address, shown, problem);
-    if (!endpoints) return endpoints.error();
-    GCL_TRY((*server)->listen(*endpoints, problem));
-    log.line(fmt::format("listens on {}{}", address, shown.is_plain() ? ", unprotected" : "").c_str());
-  }
-  if (const uint16_t port = (*server)->port(); port != 0) log.line(fmt::format("its port is {}", port).c_str());
-  for (int signal = 0; signal != SIGTERM && signal != SIGINT; signal = signals.take()) {
-    if (signal == SIGUSR1) log.line(figures_of(**server).c_str());
-    (*server)->turn(-1);
-  }
-  (*server)->stop();
-  log.line(figures_of(**server).c_str());
+  const bool ends = signal == SIGTERM || signal == SIGINT;
+  server.stop();
+  if (!ends) return 0;
+  log.line(figures_of(server).c_str());
   log.line("has stopped");
-  return {};
+  return signal;
 }
 
+class Daemon {
+ public:
+  Daemon(const Options& options, Stderr& log) : options_(options), log_(log) {}
+
+  Status run(Problem* problem) {
+    auto credentials = credentials_of(options_, problem);
+    if (!credentials) return credentials.error();
+    credentials_ = *credentials;
+    return ServedPart::number_of(options_.file) == 0 ? serve_first(problem) : serve_further(problem);
+  }
+
+ private:
+  // Memory node 0, and the pool's members.
+  Status serve_first(Problem* problem) {
+    const char* const saved = options_.saved.empty() ? nullptr : options_.saved.c_str();
+    const auto pool = LocalPool::serve({.path = options_.file.c_str(), .durable_path = saved}, problem);
+    if (!pool) return pool.error();
+    auto& mapped = coherence::MappedPool::of(**pool);
+    const uint64_t start = start_number();
+    MemberServer members(mapped, {.pool = options_.file, .start = start, .patience_ns = patience_ns()}, log_);
+    coherence::ShmMemory memory(mapped, counters_);
+    auto server = listening(memory, mapped.header(), start, members, problem);
+    if (!server) return server.error();
+    (void)turns(**server, signals_, log_, [] { return false; });
+    return {};
+  }
+
+  // Another one, again and again: each time memory node 0 says what the pool is.
+  Status serve_further(Problem* problem) {
+    auto address = net::Address::parse(options_.first, problem);
+    if (!address) return address.error();
+    for (std::string said;;) {
+      Problem why;
+      bool refused = false;
+      const auto endpoints = address->resolve(&why);
+      if (endpoints && serve_once(*endpoints, &refused, &why)) return {};
+      if (refused) return problem->set(coherence::Errc::kSystem, "%s", why.text);
+      if (said != why.text) log_.line(why.text);
+      said = why.text;
+      if (wait_for_signal(kAgainMs)) return {};
+    }
+  }
+
+  // Ok: a signal came.  *refused: it makes no sense to try again.
+  Status serve_once(const net::Endpoints& first, bool* refused, Problem* problem) {
+    const auto pool = std::make_unique<coherence::PoolHeader>();
+    GCL_TRY(ask_pool(first, pool.get(), problem));
+    const auto part = ServedPart::open(
+        {.file = options_.file, .saved = options_.saved, .pages_bytes = options_.pages_bytes}, *pool, problem);
+    *refused = !part;
+    if (!part) return part.error();
+    coherence::ShmMemory memory(**part, counters_);
+    FurtherMemoryNode members(**part, log_);
+    auto server = listening(memory, (*part)->part_header(), start_number(), members, problem);
+    *refused = !server;
+    if (!server) return server.error();
+    std::string address;
+    Status done = where_it_is(**server, &address, problem);
+    if (done) done = members.begin(**server, first, address, problem);
+    *refused = !done;
+    GCL_TRY(done);
+    if (turns(**server, signals_, log_, [&] { return members.is_over(); }) != 0) return {};
+    return problem->set(coherence::Errc::kUnreached, "%s", members.why());
+  }
+
+  // What memory node 0 says of the pool.
+  Status ask_pool(const net::Endpoints& first, coherence::PoolHeader* pool, Problem* problem) {
+    const coherence::tcp::ToolTimes times{.answer_ns = uint64_t(kAnswerMs) * 1'000'000};
+    auto tool = coherence::tcp::ToolLink::dial({.name = options_.first, .at = first, .times = times}, credentials_,
+                                               log_, problem);
+    if (!tool) return tool.error();
+    GCL_TRY((*tool)->call({.call = coherence::tcp::Call::kHeader}, nullptr, problem));
+    fill_header((*tool)->header(), pool);
+    return {};
+  }
+
+  Result<std::unique_ptr<MemoryServer>> listening(coherence::Memory& memory, const coherence::PoolHeader& header,
+                                                  uint64_t start, coherence::tcp::OtherService& members,
+                                                  Problem* problem) {
+    const coherence::MemoryNodeId id{uint8_t(header.memory_node)};
+    log_.line(what_is(options_, id, header.pool_id, header.bytes).c_str());
+    auto server = MemoryServer::make(memory,
+                                     {.id = id,
+                                      .bytes = header.bytes,
+                                      .start = start,
+                                      .cluster = header.pool_id,
+                                      .times = {.patience_ns = patience_ns(),
+                                                // Asked after a third of it, a node has several times to answer.
+                                                .silence_ns = patience_ns() / 2},
+                                      .other = &members},
+                                     credentials_, log_, problem);
+    if (!server) return server.error();
+    GCL_TRY((*server)->watch(signals_.fd(), problem));
+    for (const std::string& address : options_.listen) {
+      auto endpoints = endpoints_of(address, credentials_, problem);
+      if (!endpoints) return endpoints.error();
+      GCL_TRY((*server)->listen(*endpoints, problem));
+      log_.line(fmt::format("listens on {}{}", address, credentials_.is_plain() ? ", unprotected" : "").c_str());
+    }
+    if (const uint16_t port = (*server)->port(); port != 0) log_.line(fmt::format("its port is {}", port).c_str());
+    return server;
+  }
+
+  // As primaries are told.
+  Status where_it_is(const MemoryServer& server, std::string* address, Problem* problem) {
+    const std::string& named = options_.address.empty() ? options_.listen.front() : options_.address;
+    auto endpoints = endpoints_of(named, credentials_, problem);
+    if (!endpoints) return endpoints.error();
+    net::Endpoint at = endpoints->at[0];
+    if (at.any())
+      return problem->set(coherence::Errc::kIncompatible,
+                          "%s is no address that primaries can reach this memory node at: --address names one",
+                          named.c_str());
+    if (at.port() == 0) at.set_port(server.port());
+    *address = at.name().text;
+    return {};
+  }
+
+  // Whether one came that ends it.
+  bool wait_for_signal(int ms) {
+    pollfd one{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
+    (void)poll(&one, 1, ms);
+    const int signal = signals_.take();
+    return signal == SIGTERM || signal == SIGINT;
+  }
+  uint64_t patience_ns() const { return uint64_t(options_.patience_s) * 1'000'000'000; }
+
+  static constexpr int kAgainMs = 500, kAnswerMs = 5000;
+  const Options& options_;
+  Stderr& log_;
+  const Signals signals_;
+  net::Credentials credentials_ = net::Credentials::plain();
+  coherence::Counters counters_{};
+};
+
 Status check(const Options& options, Problem* problem) {
-  auto region = ServedFile::open(options.file.c_str(), ServedFile::Use::kLook, problem);
-  if (!region) return region.error();
+  const auto header = std::make_unique<coherence::PoolHeader>();
+  {
+    const coherence::File file(open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.open())
+      return problem->set(coherence::Errc::kSystem, "cannot open %s: %s", options.file.c_str(), strerror(errno));
+    GCL_TRY(coherence::read_header(file.fd(), options.file.c_str(), header.get(), problem));
+    GCL_TRY(coherence::check_format(*header, options.file.c_str(), problem));
+    GCL_TRY(coherence::check_whole(file.fd(), *header, false, options.file.c_str(), problem));
+  }
   auto credentials = credentials_of(options, problem);
   if (!credentials) return credentials.error();
-  fmt::print("{}\n", what_is(options, (*region)->id(), (*region)->pool_id(), (*region)->bytes()));
+  fmt::print("{}\n", what_is(options, {uint8_t(header->memory_node)}, header->pool_id, header->bytes));
   for (const std::string& address : options.listen) {
     auto endpoints = endpoints_of(address, *credentials, problem);
     if (!endpoints) return endpoints.error();
@@ -216,7 +306,7 @@ int serve(const Options& options) {
   signal(SIGPIPE, SIG_IGN);  // who reads what is logged may have left
   Stderr log;
   Problem problem;
-  if (serve(options, log, &problem)) return 0;
+  if (Daemon(options, log).run(&problem)) return 0;
   log.line(problem.text);
   return 1;
 }

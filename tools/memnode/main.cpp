@@ -1,6 +1,7 @@
 // gcl_memnode: serves the memory of one memory node to the primaries of a cluster.
 #include <CLI/CLI.hpp>
 
+#include "coherence/transport/shm/served_part.hpp"
 #include "tools/memnode/daemon.hpp"
 
 int main(int argc, char** argv) {
@@ -8,7 +9,11 @@ int main(int argc, char** argv) {
   memnode::Options options;
   app.add_option("FILE", options.file, "the memory node's file: POOL, or POOL.memK")->required();
   app.add_option("--saved", options.saved,
-                 "of memory node 0: the pool's durable copy, loaded when the memory has lost it");
+                 "the pool's durable copy (its name, without .memK), loaded when the memory has lost it");
+  app.add_option("--first", options.first, "of POOL.memK: where memory node 0 is, which lets nodes in");
+  app.add_option("--address", options.address, "of POOL.memK: where primaries reach it, if not where it listens first");
+  app.add_option("--pages", options.pages_bytes, "of POOL.memK that is new to the pool: bytes of pages, 8GB")
+      ->transform(CLI::AsSizeValue(false));
   app.add_option("--listen", options.listen, "host:port, [v6]:port or unix:/path; may be repeated")->required();
   CLI::Option* key = app.add_option("--key", options.key, "file with the cluster's key");
   CLI::Option* certificate = app.add_option("--certificate", options.certificate, "this memory node's, in PEM");
@@ -28,6 +33,13 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (options.key.empty() && options.certificate.empty() && !options.plain) {
     fprintf(stderr, "gcl_memnode: one of --key, --certificate and --plain is wanted\n");
+    return 1;
+  }
+  const bool further = coherence::ServedPart::number_of(options.file) != 0;
+  if (!options.check && further == options.first.empty()) {
+    fprintf(stderr, "gcl_memnode: %s\n",
+            further ? "--first says where memory node 0 is, which lets nodes in"
+                    : "--first goes with another memory node than 0: POOL.mem1, and so on");
     return 1;
   }
   return options.check ? memnode::check(options) : memnode::serve(options);

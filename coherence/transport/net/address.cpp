@@ -75,6 +75,16 @@ bool Endpoint::same_host(const Endpoint& other) const noexcept {
   return memcmp(&a, &b, network) == 0;
 }
 
+bool Endpoint::any() const noexcept {
+  if (family() == AF_INET) return reinterpret_cast<const sockaddr_in&>(at).sin_addr.s_addr == htonl(INADDR_ANY);
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(at).sin6_addr);
+}
+
+void Endpoint::set_port(uint16_t port) noexcept {
+  if (family() == AF_INET) reinterpret_cast<sockaddr_in&>(at).sin_port = htons(port);
+  if (family() == AF_INET6) reinterpret_cast<sockaddr_in6&>(at).sin6_port = htons(port);
+}
+
 uint16_t Endpoint::port() const noexcept {
   if (family() == AF_INET) return ntohs(as<sockaddr_in>(*this).sin_port);
   if (family() == AF_INET6) return ntohs(as<sockaddr_in6>(*this).sin6_port);

@@ -27,7 +27,9 @@ struct Endpoint {
   const sockaddr* raw() const noexcept { return reinterpret_cast<const sockaddr*>(&at); }
   bool local() const noexcept;                           // loopback or unix: bytes never leave this machine
   bool same_host(const Endpoint& other) const noexcept;  // ports aside; all of unix are one host
+  bool any() const noexcept;                             // every address of this machine; nobody can dial it
   uint16_t port() const noexcept;                        // 0: unix
+  void set_port(uint16_t) noexcept;                      // nothing: unix
   struct Name {
     char text[140];
   };

@@ -90,7 +90,6 @@ class Link {
   uint64_t id() const noexcept { return spec_.id; }
   bool connected() const noexcept { return phase_ == Phase::kFrames && !over(); }
   bool over() const noexcept { return ending_ != Ending::kOpen; }
-  uint64_t heard_at() const noexcept { return heard_; }  // monotonic ns: when bytes of it came last; 0: none did
   Ending ending() const noexcept { return ending_; }
   const char* reason() const noexcept { return reason_.text; }  // why it is over, or not connected; safe to log
   // Ends it; the other side is told the reason if there is a connection.  What is not acknowledged may or may not have

@@ -63,7 +63,8 @@ Result<std::unique_ptr<Pool>> LocalPool::create(const PoolFiles& files, const Po
 
   std::unique_ptr<MappedPool> pool(new MappedPool(files));
   Status ok = make(files, *header, spec, problem);
-  if (ok) ok = pool->map(problem);
+  if (ok) ok = pool->map_first(problem);
+  if (ok) ok = pool->map_others(problem);
   if (ok && spec.repairs_deaths) pool->table_->after_death.store(AfterDeath::kRepair, std::memory_order_relaxed);
   if (ok && spec.records_deaths) pool->table_->records_deaths.store(1, std::memory_order_relaxed);
   if (ok && files.durable_path) {
@@ -113,7 +114,7 @@ static bool some_serve(const MappedPool& pool, bool by_links) noexcept {
 Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& files, Problem* problem, Use use) {
   if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) {
     unlink_parts(RestartPath(files.path).text, kMemoryNodesMax);  // of a process that died: as much memory as the pool
-    GCL_TRY(load(files, files.path, Which::kClean, problem));
+    GCL_TRY(load(files, files.path, Which::kClean, use == Use::kServe ? Parts::kFirst : Parts::kAll, problem));
   }
   std::unique_ptr<MappedPool> pool(new MappedPool(files));
   {
@@ -128,14 +129,15 @@ Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& file
     GCL_TRY(lock_file(file.fd(), files.path, use, problem));
     if (use == Use::kServe) pool->served_ = fcntl(file.fd(), F_DUPFD_CLOEXEC, 0);
   }
-  GCL_TRY(pool->map(problem));
+  GCL_TRY(pool->map_first(problem));
+  if (use == Use::kOpen) GCL_TRY(pool->map_others(problem));
   // Of nodes that were here when another process served the pool, who serves it now says what becomes of them.
   if (use == Use::kOpen || !some_serve(*pool, true)) (void)look_for_dead(*pool);
   if (use == Use::kServe && some_serve(*pool, false))
     return problem->set(Errc::kBusy, "nodes of this machine are in pool %s", files.path);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
-  pool->remove_uncounted();
+  if (use == Use::kOpen) pool->remove_uncounted();  // another process may be about to serve it
   return pool;
 }
 

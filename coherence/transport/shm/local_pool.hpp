@@ -28,7 +28,8 @@ class LocalPool {
   // open, save or create it meanwhile.
   static Result<std::unique_ptr<Pool>> open(const PoolFiles&, Problem*);
   // The same for the process that alone serves the pool to nodes over a network, as long as the Pool lives: then others
-  // do not open it (kBusy).  kBusy: another process does, or nodes of this machine are in it.
+  // do not open it (kBusy).  It has memory node 0's file, and asks for no other.  kBusy: another process does, or nodes
+  // of this machine are in it.
   static Result<std::unique_ptr<Pool>> serve(const PoolFiles&, Problem*);
   // For tools: what the tmpfs files say, or the durable ones if there are none, without joining.
   enum class Condition : uint8_t {
@@ -49,6 +50,10 @@ class LocalPool {
   // pool's lock file all the while.  First its copy as of the last save comes into memory, as a pool of its own, with
   // this path, clean.  The lost pool's files are as they were.  *whole: a newer copy was whole, and not in its place
   // yet (pool.saved-beside): now it is, and nothing is left to do.  Errors as open().
+  struct NextCopy {  // pool.saved-beside
+    explicit NextCopy(const char* durable_path);
+    char text[560];
+  };
   struct RestartPath {
     explicit RestartPath(const char* path);
     char text[560];
@@ -64,17 +69,14 @@ class LocalPool {
 
  private:
   friend class MappedPool;
-  struct NextCopy {  // pool.saved-beside
-    explicit NextCopy(const char* durable_path);
-    char text[560];
-  };
   enum class Use : uint8_t { kOpen, kServe };
   static Result<std::unique_ptr<MappedPool>> open_locked(const PoolFiles&, Problem*,
                                                          Use = Use::kOpen);  // REQUIRES: the lock file held
   static Status lock_file(int fd, const char* path, Use, Problem*);
   static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
   enum class Which : uint8_t { kClean, kAny };  // of copies: the last one before the pool was in use, too
-  static Status load(const PoolFiles&, const char* to_path, Which, Problem*);
+  enum class Parts : uint8_t { kAll, kFirst };  // of the memory nodes
+  static Status load(const PoolFiles&, const char* to_path, Which, Parts, Problem*);
   static Status add_journaled(const PoolFiles&, const PoolHeader& lost, Problem*);
   static Status adopt_next(const PoolFiles&, const PoolHeader& lost, bool* adopted, Problem*);
   // The files of a copy, or of a pool, get other names, memory node 0's last (pool.memory-node-zero-decides).  What is

@@ -62,7 +62,7 @@ Status MappedPool::map_part(uint32_t k, Problem* problem) {
   return {};
 }
 
-Status MappedPool::map(Problem* problem) {
+Status MappedPool::map_first(Problem* problem) {
   GCL_TRY(map_part(0, problem));
   const PoolHeader& first = header();
   Facts facts{.nodes_max = first.nodes_max, .pool_id = first.pool_id, .region = {}};
@@ -70,6 +70,10 @@ Status MappedPool::map(Problem* problem) {
     facts.region[i] = {PoolAddress::at(MemoryNodeId{0}, first.region[i].offset), first.region[i].bytes};
   set_facts(facts);
   table_ = reinterpret_cast<NodeTable*>(mapped({0}) + first.region[kRegionNodeTable].offset);
+  return {};
+}
+
+Status MappedPool::map_others(Problem* problem) {
   for (uint32_t k = 1; k < memory_nodes(); k++) GCL_TRY(find_memory_node({uint8_t(k)}, problem));
   return {};
 }

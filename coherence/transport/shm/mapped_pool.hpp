@@ -1,4 +1,5 @@
-// MappedPool: the pool of one machine: every process of every node maps its memory nodes, the node table with them.
+// MappedPool: the pool of one machine: every process of every node maps its memory nodes, the node table with them. Who
+// serves it to nodes over a network has memory node 0 alone, and others have the others (PoolKeeper).
 //
 // pool.mapped-by-its-own: only the shm transport's own files, and tools that run while no node is in the pool, touch
 //     what is mapped.  Everything else has a Pool: places, and verbs; members and the fence are Membership's.
@@ -25,7 +26,15 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
 
   PoolHeader& first_header() const override { return header(); }
   Status mark_in_use(Problem*) override;
-  Status close(Problem*) override;
+  Status write_copy(Problem*) override;
+  Status count_copy(Problem*) override;
+  Status place_copy(Problem*) override;
+  void drop_copy() noexcept override;
+  bool has_copy() const override { return durable_path() != nullptr; }
+  Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem*) override;
+  // Of all memory nodes, whose files are this machine's: behind the last node the pool is clean, and saved if it has a
+  // durable copy.
+  Status close(Problem*);
 
   Status check_protocol(Problem*) const override;
   uint32_t memory_nodes() const override;
@@ -36,8 +45,9 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   friend class LocalPool;  // makes, opens and restarts it
   using MemoryMap::mapped;
   explicit MappedPool(const PoolFiles& files) : Pool(files) {}
-  // Maps every memory node.  REQUIRES: memory node 0's header was checked.
-  Status map(Problem*);
+  // Maps memory node 0; the others.  REQUIRES: memory node 0's header was checked.
+  Status map_first(Problem*);
+  Status map_others(Problem*);
   Status map_part(uint32_t k, Problem*);
   Status find_memory_node(MemoryNodeId, Problem*) override;
   std::byte* map_late(MemoryNodeId) noexcept override;

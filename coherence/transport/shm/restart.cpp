@@ -84,7 +84,7 @@ Status LocalPool::begin_restart(const PoolFiles& files, bool* whole, Problem* pr
   GCL_TRY(adopt_next(files, *lost, whole, problem));
   unlink_parts(NextCopy(files.durable_path).text, kMemoryNodesMax);
   if (*whole) return {};
-  GCL_TRY(load(files, path.text, Which::kAny, problem));
+  GCL_TRY(load(files, path.text, Which::kAny, Parts::kAll, problem));
   const File file(::open(path.text, O_RDWR | O_CLOEXEC));
   const PoolState clean = PoolState::kClean;
   if (!file.open() ||

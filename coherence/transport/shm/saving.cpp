@@ -52,6 +52,40 @@ Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
   return ok ? LocalPool::rename_parts(next.text, durable_path(), count, problem) : ok.error();
 }
 
+// --- by who serves memory node 0, and has no other file
+
+Status MappedPool::write_copy(Problem* problem) {
+  GCL_TRY(check_words_free(path(), 0, problem));
+  if (durable_path() != nullptr) header().saves++;
+  header().state.store(PoolState::kClean);
+  if (durable_path() == nullptr) return {};
+  const LocalPool::NextCopy next(durable_path());
+  unlink(MemoryPath(next.text, 0).text);
+  const MemoryPath unfinished(next.text, 0, true);
+  const Status saved = save_region(path(), 0, unfinished.text, problem);
+  if (!saved) drop_copy();
+  return saved;
+}
+
+void MappedPool::drop_copy() noexcept {
+  if (durable_path() != nullptr) unlink(MemoryPath(LocalPool::NextCopy(durable_path()).text, 0, true).text);
+}
+
+Status MappedPool::count_copy(Problem* problem) {
+  if (durable_path() == nullptr) return {};
+  const LocalPool::NextCopy next(durable_path());
+  const MemoryPath first(next.text, 0), unfinished(next.text, 0, true);
+  if (rename(unfinished.text, first.text) == 0 && sync_directory_of(first.text)) return {};
+  return problem->set(Errc::kSystem, "cannot rename pool file %s: %s", unfinished.text, strerror(errno));
+}
+
+Status MappedPool::place_copy(Problem* problem) {
+  if (durable_path() == nullptr) return {};
+  GCL_TRY(LocalPool::rename_parts(LocalPool::NextCopy(durable_path()).text, durable_path(), 1, problem));
+  forget_since_save(durable_path());  // pool.journal-until-saved
+  return {};
+}
+
 Status LocalPool::save_again(const PoolFiles& files, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
@@ -83,7 +117,7 @@ bool LocalPool::is_saved(const PoolHeader& in_memory, const char* durable_path, 
 }
 
 // Memory node 0's file gets its name last (pool.memory-node-zero-decides).
-Status LocalPool::load(const PoolFiles& files, const char* to_path, Which which, Problem* problem) {
+Status LocalPool::load(const PoolFiles& files, const char* to_path, Which which, Parts parts, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
     return problem->set(errno == ENOSPC   ? Errc::kNoSpace
                         : errno == ENOENT ? Errc::kNotFound
@@ -103,16 +137,17 @@ Status LocalPool::load(const PoolFiles& files, const char* to_path, Which which,
   if (which == Which::kClean && first->state.load() != PoolState::kClean)
     return problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
                         files.durable_path);
-  GCL_TRY(check_parts(files.durable_path, *first, true, problem));
+  const uint32_t count = parts == Parts::kAll ? first->memory_nodes.load() : 1;
+  if (parts == Parts::kAll) GCL_TRY(check_parts(files.durable_path, *first, true, problem));
   const auto damage = std::make_unique<Damage>();
   Status ok;
-  for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {  // all of them, though one is bad: the extent is told
+  for (uint32_t k = count; ok && k-- > 0;) {  // all of them, though one is bad: the extent is told
     const bool copied = damage->bad == 0;
     ok = load_region(files.durable_path, k, first->memory_bytes[k], to_path, damage.get(), problem);
     if (ok && k == 0 && damage->bad > 0) ok = damage->tell(files.durable_path, problem);
     if (ok && copied) ok = name_loaded(to_path, k, problem);
   }
-  if (!ok) unlink_parts(to_path, first->memory_nodes);
+  if (!ok) unlink_parts(to_path, count);
   return ok;
 }
 

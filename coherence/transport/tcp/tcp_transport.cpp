@@ -1,6 +1,5 @@
 #include "coherence/transport/tcp/tcp_transport.hpp"
 
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <time.h>
@@ -14,8 +13,10 @@
 #include <utility>
 
 #include "coherence/base/os.hpp"
+#include "coherence/base/text.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/transport/net/address.hpp"
+#include "coherence/transport/tcp/member/lease.hpp"
 #include "coherence/transport/tcp/member/mirror_route.hpp"
 #include "coherence/transport/tcp/member/tcp_membership.hpp"
 #include "coherence/transport/tcp/member/tcp_pool.hpp"
@@ -28,7 +29,7 @@ namespace coherence::tcp {
 namespace {
 
 constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
-constexpr int kTurnMs = int(kLeaseNs / 1'000'000) / 4, kTurnMsAtStart = 10;
+constexpr int kTurnMs = int(Lease::kAgainNs / 1'000'000), kTurnMsAtStart = 10;
 // A peer that is away for so long is given up; memory node 0 gives this node up sooner (tcp.lease).  After a third of
 // the silence the other side is asked to say something: several times in a lease.
 constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 1'500'000'000};
@@ -54,12 +55,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
-}
-
-// Every address of this machine.
-bool is_any(const net::Endpoint& at) {
-  if (at.family() == AF_INET) return reinterpret_cast<const sockaddr_in&>(at.at).sin_addr.s_addr == htonl(INADDR_ANY);
-  return at.family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(at.at).sin6_addr);
 }
 
 constexpr uint64_t in_pages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -123,6 +118,7 @@ class TcpTransport::Work final : private MembersChanged {
       if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
       worker_->turn(ready ? kTurnMs : kTurnMsAtStart);
       look_at_lease();
+      if (ready) look_at_memory_nodes();
       say_who_is_lost();
     }
     peers_.reset();
@@ -147,25 +143,24 @@ class TcpTransport::Work final : private MembersChanged {
     worker_->add(*members_);
     worker_->add(*peers_);
     worker_->set_acceptor(&*peers_);
-    for (size_t k = 0; k < of_.memory_nodes_.size(); k++)
-      GCL_TRY(worker_->memory().add({uint8_t(k)}, of_.memory_nodes_[k], problem));
+    GCL_TRY(worker_->memory().add({0}, of_.first_, problem));
     GCL_TRY(worker_->links().listen(of_.listen_, problem));
     net::Endpoint here = of_.listen_.at[0];
-    if (here.family() == AF_INET) reinterpret_cast<sockaddr_in&>(here.at).sin_port = htons(worker_->links().port());
-    if (here.family() == AF_INET6) reinterpret_cast<sockaddr_in6&>(here.at).sin6_port = htons(worker_->links().port());
+    here.set_port(worker_->links().port());
     snprintf(of_.status_->address, sizeof of_.status_->address, "%s", here.name().text);
     return {};
   }
 
   // It reaches memory nodes, and each peer that serves: else its node does not join.
   bool is_ready() {
-    for (size_t k = 0; k < of_.memory_nodes_.size(); k++) {
+    for (uint32_t k = 0; k < dialed_; k++) {
       const net::Link* const link = worker_->memory().link({uint8_t(k)});
       if (link != nullptr && link->connected()) continue;
-      return is_missing("no connection to memory node %zu%s%s", k, link == nullptr ? "" : ": ",
+      return is_missing("no connection to memory node %u%s%s", k, link == nullptr ? "" : ": ",
                         link == nullptr ? "" : link->reason());
     }
-    if (!of_.mirror_->known()) return is_missing("memory node 0 has not said who is in the pool");
+    if (!table_came_) return is_missing("memory node 0 has not said who is in the pool");
+    if (of_.mirror_->lease_began() == 0) return is_missing("memory node 0 has not answered");
     for (uint32_t n = 0; n < of_.mirror_->nodes_max(); n++) {
       const NodeId peer{uint8_t(n)};
       if (peer == id_ || !of_.parts_->members->info(peer).serves() || peers_->reaches(NodeSet::of(peer))) continue;
@@ -183,10 +178,38 @@ class TcpTransport::Work final : private MembersChanged {
 
   void look_at_lease() {
     const bool before = of_.mirror_->is_cut_off();
-    if (const net::Link* const link = worker_->memory().link({0})) of_.mirror_->heard(link->heard_at());
-    if (of_.mirror_->keep_lease(monotonic_ns())) return;
+    const uint64_t now = monotonic_ns();
+    if (net::Link* const link = worker_->memory().link({0}); link != nullptr && link->connected()) {
+      of_.mirror_->lease_begins(lease_.begins(*link));
+      lease_.ask(*link, now);
+    }
+    if (of_.mirror_->keep_lease(now)) return;
     if (!before) of_.parts_->ring_worker();
     worker_->memory().end("the lease of this node is over");  // or sessions would wait as long as the patience lasts
+  }
+
+  // Without one of them this node cannot go on (tcp.memory-nodes-all).
+  void look_at_memory_nodes() {
+    for (uint32_t k = 1; k < dialed_; k++) {
+      if (worker_->memory().link({uint8_t(k)}) != nullptr || of_.mirror_->is_cut_off()) continue;
+      Problem reason;
+      reason.write("this node is cut off: the link to memory node %u is over", k);
+      of_.mirror_->cut_off(reason.text);
+      of_.parts_->ring_worker();
+    }
+  }
+
+  // A memory node is dialed before any process of this node can have a batch for it.
+  void table_comes(const Table& table) noexcept override {
+    table_came_ = true;
+    for (; dialed_ < table.head.memory_nodes; dialed_++) {
+      const char* const name = table.memory_node[dialed_].address;
+      Problem problem;
+      const auto endpoints = endpoints_of(name, of_.credentials_, &problem);
+      if (endpoints && worker_->memory().add({uint8_t(dialed_)}, *endpoints, &problem)) continue;
+      Text text;  // batches there have no known outcome
+      of_.log_->line(text.add("cannot reach memory node %u at %s: %s", dialed_, name, problem.text).c_str());
+    }
   }
 
   // Two that do not reach each other would wait for each other without end (tcp.unreached-one-dies).
@@ -206,6 +229,9 @@ class TcpTransport::Work final : private MembersChanged {
   std::unique_ptr<NetworkWorker> worker_;
   std::optional<PeerRoutes> peers_;
   std::optional<MirrorRoute> members_;
+  uint32_t dialed_ = 1;  // memory nodes
+  bool table_came_ = false;
+  Lease lease_;
 };
 
 TcpTransport::TcpTransport(net::Credentials credentials, void (*worker_begins)()) noexcept
@@ -223,26 +249,22 @@ Result<std::unique_ptr<Transport>> TcpTransport::make(const TransportSettings& s
 }
 
 Status TcpTransport::resolve(const TransportSettings& settings, Problem* problem) {
-  std::string first;
-  for (std::string_view left = settings.memory_nodes; !left.empty();) {
-    const size_t comma = left.find(',');
-    const std::string_view one = trimmed(left.substr(0, comma));
-    left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
-    auto endpoints = endpoints_of(one, credentials_, problem);
-    if (!endpoints) return endpoints.error();
-    if (memory_nodes_.empty()) first = one;
-    memory_nodes_.push_back(*endpoints);
-  }
-  if (memory_nodes_.empty() || memory_nodes_.size() > size_t(kMemoryNodesMax))
-    return problem->set(Errc::kIncompatible, "a pool over tcp has 1 to %d memory nodes, not %zu", kMemoryNodesMax,
-                        memory_nodes_.size());
+  const std::string first(trimmed(settings.memory_nodes));
+  if (first.empty() || first.find(',') != std::string::npos)
+    return problem->set(Errc::kIncompatible,
+                        "over tcp memory node 0 alone is named, not \"%.200s\": it says where the "
+                        "others are",
+                        first.c_str());
+  auto of_first = endpoints_of(first, credentials_, problem);
+  if (!of_first) return of_first.error();
+  first_ = *of_first;
   auto listen = endpoints_of(trimmed(settings.listen), credentials_, problem);
   if (!listen) return listen.error();
   listen_ = *listen;
   listen_.count = 1;  // which peers are told
-  if (is_any(listen_.at[0]))
+  if (listen_.at[0].any())
     return problem->set(Errc::kIncompatible, "%s is no address that peers can reach this node at", settings.listen);
-  tool_.emplace(ToolLink::Spec{.name = first, .at = memory_nodes_[0]}, credentials_, *log_);
+  tool_.emplace(ToolLink::Spec{.name = first, .at = first_}, credentials_, *log_);
   return {};
 }
 
@@ -276,9 +298,6 @@ Result<std::unique_ptr<Pool>> TcpTransport::open_pool(const PoolFiles& files, Pr
   if (!pool) return pool.error();
   pool_id_ = (*pool)->pool_id();
   tool_->set_cluster(pool_id_);
-  if (const uint32_t there = (*pool)->memory_nodes(); there != memory_nodes_.size())
-    return problem->set(Errc::kIncompatible, "the pool has %u memory nodes, and %zu addresses are given", there,
-                        memory_nodes_.size());
   GCL_TRY(map_for((*pool)->nodes_max(), problem));
   return pool;
 }

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "coherence/member/transport.hpp"
 #include "coherence/transport/net/credentials.hpp"
@@ -56,8 +55,7 @@ class TcpTransport final : public Transport, private NodeWorker, private PeerAdd
 
   const net::Credentials credentials_;
   void (*const worker_begins_)();
-  std::vector<net::Endpoints> memory_nodes_;
-  net::Endpoints listen_;
+  net::Endpoints first_, listen_;  // memory node 0; of this node
   std::unique_ptr<StderrLog> log_;
   std::unique_ptr<Mapping> shared_, sized_;
   std::unique_ptr<WorkerBell> bell_;

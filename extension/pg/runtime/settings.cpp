@@ -55,9 +55,9 @@ static void define_transport() {
   DefineCustomEnumVariable("gcl.transport", "How this primary reaches memory nodes and the other primaries.",
                            "shm: all are on this machine, and map the pool; tcp: over a network.", &settings.transport,
                            0, kTransports, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-  DefineCustomStringVariable("gcl.memory_nodes", "Addresses of the memory nodes, by their numbers.",
-                             "For gcl.transport = tcp: host:port, with commas between them.", &settings.memory_nodes,
-                             "", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.memory_nodes", "Address of memory node 0, which knows where the others are.",
+                             "For gcl.transport = tcp: host:port.", &settings.memory_nodes, "", PGC_POSTMASTER, 0,
+                             nullptr, nullptr, nullptr);
   DefineCustomStringVariable("gcl.listen_address", "Address where other primaries reach this one.",
                              "For gcl.transport = tcp: host:port; the system chooses for port 0.",
                              &settings.listen_address, "127.0.0.1:0", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);

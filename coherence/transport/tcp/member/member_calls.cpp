@@ -20,12 +20,12 @@ void MemberServer::answer(net::Link& link, const CallFrame& call, Status status,
   if (!status) put_text(problem.text, answer.problem);
   std::span<const std::byte> pieces[2] = {bytes_of(answer), {}};
   if (status && call.call == Call::kHeader) pieces[1] = bytes_of(header_);
-  if (!send_table_to(link) || !link.send(kAnswerFrame, pieces)) link.end("it does not take its answers");
+  if (!TableLink::send_to(link, table_) || !link.send(kAnswerFrame, pieces)) link.end("it does not take its answers");
 }
 
 Status MemberServer::take_call(net::Link& link, const CallFrame& call, Problem* problem) {
   const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [&](auto& one) { return one.tool == &link; });
-  if (waits || (&link == changer_ && (publishing_ || closing_)))
+  if (waits || (&link == changer_ && (publishing_ || closing_ || waits_ || later_)))
     return problem->set(Errc::kCorrupt, "a call before the answer to the last one");
   if (call.call == Call::kHeader) {
     answer(link, call, {}, 0, {});
@@ -42,7 +42,7 @@ Status MemberServer::begin_change(net::Link& link, const CallFrame& call, Proble
   Problem busy;
   if (changer_ == nullptr && !closing_) {
     changer_ = &link;
-    answer(link, call, {}, 0, {});
+    answer_when_seen(call, 0);
   } else if (call.tries != 0) {
     const net::Who::Name who =
         changer_ != nullptr ? changer_->peer().name() : net::Who::Name{"nobody, while the pool is saved,"};
@@ -54,10 +54,45 @@ Status MemberServer::begin_change(net::Link& link, const CallFrame& call, Proble
   return {};
 }
 
+// tcp.all-admit-alike
+void MemberServer::answer_when_seen(const CallFrame& call, uint64_t value) {
+  if (further_.count() == 1) return answer(*changer_, call, {}, value, {});
+  waits_ = Waits{call, epoch_ + 1, value};
+  changed();
+}
+
+void MemberServer::go_on_waiting() {
+  if (later_ && !dies(NodeId{later_->node})) {
+    const CallFrame call = *later_;
+    later_.reset();
+    Problem words;
+    uint64_t value = 0;
+    bool waits = false;
+    const Status done = reserve(call, &waits, &value, &words);
+    if (!waits) answer(*changer_, call, done, value, words);
+  }
+  if (!waits_ || !further_.have_seen(waits_->epoch)) return;
+  const Waits ended = *waits_;
+  waits_.reset();
+  answer(*changer_, ended.call, {}, ended.value, {});
+}
+
+// The tool tries again, and can say meanwhile what it waits for.
+void MemberServer::give_up_waiting(uint32_t missing) {
+  const CallFrame call = waits_->call;
+  waits_.reset();
+  Problem words;
+  const Errc error = words.set(Errc::kUnreached, "memory node %u of the pool is not here", missing);
+  answer(*changer_, call, error, 0, words);
+  if (call.call == Call::kBeginChange) end_change("a memory node is not here");
+}
+
 // It is over, or its tool has gone; what was reserved, and is not in the pool, is given up.
 void MemberServer::end_change(const char* why) {
   changer_ = nullptr;
   publishing_.reset();
+  waits_.reset();
+  later_.reset();
   if (reserved_) {
     NodeLink& node = node_[reserved_->node.value];
     if (node.link != nullptr) node.link->end(why);
@@ -72,13 +107,14 @@ void MemberServer::next_change() {
   const Waiting next = waiting_.front();
   waiting_.pop_front();
   changer_ = next.tool;
-  answer(*next.tool, {.tag = next.tag, .call = Call::kBeginChange}, {}, 0, {});
+  answer_when_seen({.tag = next.tag, .call = Call::kBeginChange}, 0);
 }
 
 Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* problem) {
   Problem words;
   Status done;
   uint64_t value = 0;
+  bool waits = false;
   switch (call.call) {
     case Call::kEndChange:
       answer(link, call, {}, 0, {});
@@ -92,7 +128,8 @@ Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* 
       GCL_TRY(forget(NodeSet{call.nodes}, problem));
       break;
     case Call::kReserve:
-      done = reserve(NodeId{call.node}, &value, &words);
+      done = reserve(call, &waits, &value, &words);
+      if (waits) return {};
       break;
     case Call::kPublish:
       if (!is_reserved(NodeId{call.node}, call.incarnation))
@@ -118,18 +155,46 @@ Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* 
 // tcp.saved-beside-service
 void MemberServer::close(const CallFrame& call) {
   closing_ = std::make_unique<Closing>();
+  closing_->call = call;
+  if (further_.count() == 1 || !keeper_.has_copy()) return write_copy();
+  further_.begin_order(Order::kWrite, keeper_.first_header().saves + 1);
+}
+
+void MemberServer::write_copy() {
   Closing& closing = *closing_;
-  closing.call = call;
+  closing.step = Step::kWrite;
   closing.thread = std::thread([this, &closing] {
-    closing.closed = keeper_.close(&closing.words);
-    closing.done.store(true, std::memory_order_release);  // pairs with go_on_closing()
+    closing.status = keeper_.write_copy(&closing.words);
+    closing.written.store(true, std::memory_order_release);  // pairs with go_on_closing()
   });
 }
 
 void MemberServer::go_on_closing() {
-  if (!closing_ || !closing_->done.load(std::memory_order_acquire)) return;  // pairs with close()
-  closing_->thread.join();
-  const Status closed = closing_->closed.ok() ? Status() : Status(closing_->closed.error());
+  if (!closing_) return;
+  Closing& closing = *closing_;
+  if (closing.step == Step::kOthersWrite && further_.order_is_over(&closing.status, &closing.words)) {
+    if (closing.status) return write_copy();
+    // What they have is whole in memory, unless a page is owned still (pool.failed-save-harmless).
+    if (closing.status.error() != Errc::kCorrupt) keeper_.first_header().state.store(PoolState::kClean);
+    return end_closing(closing.status);
+  }
+  if (closing.step == Step::kWrite && closing.written.load(std::memory_order_acquire)) {  // pairs with write_copy()
+    closing.thread.join();
+    if (closing.status) closing.status = keeper_.count_copy(&closing.words);
+    if (!closing.status) return end_closing(closing.status);
+    closing.step = Step::kOthersPlace;
+    if (further_.count() > 1 && keeper_.has_copy())
+      further_.begin_order(Order::kPlace, keeper_.first_header().saves);
+    else
+      end_closing(keeper_.place_copy(&closing.words));
+    return;
+  }
+  if (closing.step == Step::kOthersPlace && further_.order_is_over(&closing.status, &closing.words))
+    end_closing(closing.status ? keeper_.place_copy(&closing.words) : closing.status);
+}
+
+void MemberServer::end_closing(Status ended) {
+  const Status closed = ended.ok() ? Status() : Status(ended.error());
   const CallFrame call = closing_->call;
   const Problem words = closing_->words;
   closing_.reset();
@@ -153,7 +218,9 @@ Status MemberServer::forget(NodeSet nodes, Problem* problem) {
   return {};
 }
 
-Status MemberServer::reserve(NodeId id, uint64_t* incarnation, Problem* problem) {
+// *waits: the answer comes later.
+Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incarnation, Problem* problem) {
+  const NodeId id{call.node};
   if (id.value >= nodes_max_)
     return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %d", nodes_max_ - 1, id.value);
   NodeLink& node = node_[id.value];
@@ -161,6 +228,11 @@ Status MemberServer::reserve(NodeId id, uint64_t* incarnation, Problem* problem)
     if (node.link != nullptr) node.link->end("the node has been started anew");
     node.link = nullptr;
     die(id, "it has been started anew");
+  }
+  if (dies(id)) {
+    later_ = call;
+    *waits = true;
+    return {};
   }
   const NodeInfo info = changes_.info(id);
   if (changes_.fenced())
@@ -171,6 +243,8 @@ Status MemberServer::reserve(NodeId id, uint64_t* incarnation, Problem* problem)
   if (reserved_) return problem->set(Errc::kBusy, "node %d joins in the same change", reserved_->node.value);
   *incarnation = changes_.reserve();
   reserved_ = Reserved{id, *incarnation};
+  *waits = further_.count() > 1;
+  if (*waits) answer_when_seen(call, *incarnation);
   return {};
 }
 
@@ -179,7 +253,7 @@ Status MemberServer::withdraw(const CallFrame& call, uint64_t* empty, Problem* p
   if (changes_.fenced()) return problem->set(Errc::kFenced, "%s", changes_.fence_reason());
   const NodeInfo info = id.value < nodes_max_ ? changes_.info(id) : NodeInfo{};
   const auto incarnation = static_cast<unsigned long long>(call.incarnation);
-  if (!info.serves() || info.incarnation != call.incarnation)
+  if (!info.serves() || info.incarnation != call.incarnation || dies(id))
     return problem->set(Errc::kFenced, "incarnation %llu of node %d is not in the pool any more", incarnation,
                         id.value);
   changes_.withdraw(id);
@@ -237,7 +311,7 @@ void MemberServer::go_on_publishing() {
     publishing_->epoch = epoch_;
   }
   const NodeInfo info = changes_.info(NodeId{call.node});
-  if (!info.serves() || info.incarnation != call.incarnation) {
+  if (!info.serves() || info.incarnation != call.incarnation || dies(NodeId{call.node})) {
     const Errc error = words.set(Errc::kSystem, "node %u has died while it joined", unsigned{call.node});
     return end(error, words);
   }

@@ -89,7 +89,7 @@ Status decode_answer(std::span<const std::byte> frame, AnswerFrame* answer, Head
   if (frame.size() < sizeof *answer) return wrong(problem, "an answer that is too short");
   memcpy(which, frame.data() + offsetof(AnswerFrame, call), sizeof which);
   static_assert(offsetof(AnswerFrame, error) == offsetof(AnswerFrame, call) + 1);
-  if (which[0] > uint8_t(kLastCall) || which[1] > uint8_t(Errc::kSystem))
+  if (which[0] > uint8_t(kLastCall) || which[1] > uint8_t(kLastErrc))
     return wrong(problem, "an answer that there is not");
   (void)reader.take(static_cast<void*>(answer), sizeof *answer);
   if (answer->zero != 0 || !is_text(answer->problem)) return wrong(problem, "an answer of another format");
@@ -99,6 +99,7 @@ Status decode_answer(std::span<const std::byte> frame, AnswerFrame* answer, Head
     if (header->nodes_max == 0 || header->nodes_max > uint32_t(kNodesMax) || header->memory_nodes == 0 ||
         header->memory_nodes > uint32_t(kMemoryNodesMax))
       return wrong(problem, "a pool that there cannot be");
+    if (!is_flag(uint32_t(std::min<uint64_t>(header->clean, 2)))) return wrong(problem, "a pool of another format");
     for (const auto& region : header->region)
       if (region.offset >> 56 != 0 || region.bytes >> 56 != 0) return wrong(problem, "a region that there cannot be");
   }
@@ -140,6 +141,39 @@ Status decode_sayings(std::span<const std::byte> frame, SayingsRecord* sayings, 
   if (!is_flag(sayings->leaves) || !is_flag(sayings->fences) || !is_text(sayings->fence_reason))
     return wrong(problem, "sayings of another format");
   if (sayings->fences == 0 && sayings->fence_reason[0] != 0) return wrong(problem, "a reason for no fence");
+  return {};
+}
+
+Status decode_memory_node(std::span<const std::byte> frame, MemoryNodeFrame* node, Problem* problem) noexcept {
+  if (frame.size() != sizeof *node) return wrong(problem, "what a memory node says of itself, of another length");
+  memcpy(node, frame.data(), sizeof *node);
+  if (!places_fit(node->places) || !is_text(node->places.address))
+    return wrong(problem, "a memory node of another format");
+  const auto inside = [&](uint64_t at, uint64_t bytes) { return at <= node->bytes && bytes <= node->bytes - at; };
+  if (!inside(node->places.words_at, PagePlaces::rows_for(node->places.pages) * 64) ||
+      !inside(node->places.pages_at, node->places.pages * kPageSize) ||
+      node->pages_bytes / kPageSize != node->places.pages)
+    return wrong(problem, "a memory node whose pages are not in it");
+  return node->places.address[0] != 0 ? Status() : wrong(problem, "a memory node without an address");
+}
+
+Status decode_order(std::span<const std::byte> frame, OrderFrame* order, Problem* problem) noexcept {
+  if (frame.size() != sizeof *order) return wrong(problem, "an order of another length");
+  uint32_t which;
+  memcpy(&which, frame.data(), sizeof which);
+  if (which > uint32_t(kLastOrder)) return wrong(problem, "an order that there is not");
+  memcpy(static_cast<void*>(order), frame.data(), sizeof *order);
+  return order->zero == 0 ? Status() : wrong(problem, "an order of another format");
+}
+
+Status decode_done(std::span<const std::byte> frame, DoneFrame* done, Problem* problem) noexcept {
+  if (frame.size() != sizeof *done) return wrong(problem, "what came of an order, of another length");
+  uint32_t which;
+  memcpy(&which, frame.data(), sizeof which);
+  if (which > uint32_t(kLastOrder)) return wrong(problem, "what came of an order that there is not");
+  memcpy(static_cast<void*>(done), frame.data(), sizeof *done);
+  if (done->error > uint32_t(kLastErrc) || !is_text(done->problem))
+    return wrong(problem, "what came of an order, of another format");
   return {};
 }
 

@@ -1,8 +1,11 @@
 // What memory node 0 and its peers say to each other about members, as bytes.
 //
 //   call, answer:  of a tool, and to it; an answer to kHeader has the pool's header behind it
-//   table:         the node table, where each node listens, and the memory nodes; to nodes, and to tools
+//   table:         the node table, where each node listens, and the memory nodes; to nodes, tools, and memory nodes
 //   sayings:       of a node (sayings.hpp)
+//   memory node:   what another memory node than 0 has, and where it is reached; to memory node 0
+//   lease:         of a node, empty: that it arrives is what counts (lease.hpp)
+//   order, done:   what memory node 0 has another one do about its saved copy, and what came of it
 //
 // Words are little-endian.  A frame has one meaning and one length: what says nothing is 0, also behind the end of a
 // text.  What is decoded is within its bounds, and nothing else of it is believed (tcp.nothing-believed).
@@ -23,7 +26,8 @@
 namespace coherence::tcp {
 
 // Types of frames on a link.
-inline constexpr uint16_t kCallFrame = 16, kAnswerFrame = 17, kTableFrame = 18, kSayingsFrame = 19;
+inline constexpr uint16_t kCallFrame = 16, kAnswerFrame = 17, kTableFrame = 18, kSayingsFrame = 19,
+                          kMemoryNodeFrame = 20, kOrderFrame = 21, kDoneFrame = 22, kLeaseFrame = 23;
 
 inline constexpr uint32_t kListensAtBytes = 144;  // "ip:port", "[v6]:port" or "unix:/path", with its zero
 
@@ -67,6 +71,7 @@ struct AnswerFrame {
 struct HeaderRecord {
   uint32_t format_version, block_size, nodes_max, memory_nodes;
   uint64_t pool_id, saves;
+  uint64_t clean;  // 1: no node is in the pool, and memory holds what was saved, or is to be
   struct {
     uint64_t offset, bytes;
   } region[kRegionsMax];
@@ -79,16 +84,18 @@ struct NodeRecord {
   uint32_t state;  // MemberState
   int32_t pid;
   uint64_t incarnation;
+  uint64_t admitted;                 // the incarnation whose batches memory nodes carry out; 0: none's
   char listens_at[kListensAtBytes];  // empty: nowhere
 };
 struct MemoryNodeRecord {
   uint64_t words_at, pages_at, pages;  // offsets there; how many
-  char address[kListensAtBytes];       // empty: memory node 0, which says this
+  char address[kListensAtBytes];       // empty: memory node 0, which says this; or it has not come yet
 };
 struct TableHead {
   uint64_t epoch;                 // grows with each change, also from one start of memory node 0 to the next
   uint64_t repairable, recorded;  // bits
   uint64_t saves;
+  uint64_t changer;  // the start of the tool that changes members; 0: none does
   uint32_t nodes_max, memory_nodes, protocol;
   uint32_t fenced, repairs_deaths, records_deaths;  // 0 or 1
   char fence_reason[kFenceReasonBytes];
@@ -108,11 +115,38 @@ struct SayingsRecord {
   uint64_t said[kSaidKinds][kNodesMax];  // Sayings::said()
 };
 
+// --- between memory nodes
+
+struct MemoryNodeFrame {
+  uint64_t bytes, pages_bytes;  // of its region, and of its pages
+  uint64_t saves;               // of the copy that it was loaded from, or has made last
+  MemoryNodeRecord places;      // the address is where nodes reach it
+};
+enum class Order : uint32_t {
+  kWrite,  // the copy, beside the one there is
+  kPlace,  // it takes that one's place (pool.saved-beside)
+};
+inline constexpr Order kLastOrder = Order::kPlace;
+struct OrderFrame {
+  Order order = Order::kWrite;
+  uint32_t zero = 0;
+  uint64_t saves = 0;  // of the copy
+};
+struct DoneFrame {
+  Order order = Order::kWrite;
+  uint32_t error = 0;  // Errc
+  uint64_t saves = 0;
+  char problem[sizeof Problem::text] = {};
+};
+
 static_assert(sizeof(CallFrame) == 32 + kListensAtBytes && sizeof(AnswerFrame) == 16 + sizeof Problem::text);
-static_assert(sizeof(NodeRecord) == 16 + kListensAtBytes && sizeof(MemoryNodeRecord) == 24 + kListensAtBytes);
-static_assert(sizeof(TableHead) == 56 + kFenceReasonBytes && std::has_unique_object_representations_v<Table>);
+static_assert(sizeof(NodeRecord) == 24 + kListensAtBytes && sizeof(MemoryNodeRecord) == 24 + kListensAtBytes);
+static_assert(sizeof(TableHead) == 64 + kFenceReasonBytes && std::has_unique_object_representations_v<Table>);
 static_assert(std::has_unique_object_representations_v<HeaderRecord> &&
               std::has_unique_object_representations_v<SayingsRecord>);
+static_assert(std::has_unique_object_representations_v<MemoryNodeFrame> &&
+              std::has_unique_object_representations_v<OrderFrame> &&
+              std::has_unique_object_representations_v<DoneFrame>);
 
 // kCorrupt, of all: they are none.
 Status decode_call(std::span<const std::byte> frame, CallFrame*, Problem*) noexcept;
@@ -122,6 +156,9 @@ Status decode_answer(std::span<const std::byte> frame, AnswerFrame*, HeaderRecor
 void encode_table(const Table& table, std::span<const std::byte> (&pieces)[3]) noexcept;
 Status decode_table(std::span<const std::byte> frame, Table*, Problem*) noexcept;
 Status decode_sayings(std::span<const std::byte> frame, SayingsRecord*, Problem*) noexcept;
+Status decode_memory_node(std::span<const std::byte> frame, MemoryNodeFrame*, Problem*) noexcept;
+Status decode_order(std::span<const std::byte> frame, OrderFrame*, Problem*) noexcept;
+Status decode_done(std::span<const std::byte> frame, DoneFrame*, Problem*) noexcept;
 
 // What cannot be copied whole is cut off; behind its end are zeros.
 void put_text(const char* from, std::span<char> to) noexcept;

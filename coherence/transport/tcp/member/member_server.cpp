@@ -14,16 +14,10 @@ static constexpr uint64_t kNever = ~uint64_t{0};
 // How soon a tool hears that the pool is saved.
 static constexpr int kLookAtSaveMs = 20;
 
-static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
+// How long who waits for a memory node is told nothing in the log, and how often then.
+static constexpr uint64_t kSayAfterNs = 2'000'000'000, kSayAgainNs = 10'000'000'000;
 
-Result<std::unique_ptr<MemberServer>> MemberServer::make(PoolKeeper& keeper, const Spec& spec, Log& log,
-                                                         Problem* problem) {
-  if (const uint32_t count = keeper.first_header().memory_nodes.load(); count != 1)
-    return problem->set(Errc::kIncompatible,
-                        "pool %s has %u memory nodes: over a network one memory node is served, with all of its pages",
-                        spec.pool.c_str(), count);
-  return std::unique_ptr<MemberServer>(new MemberServer(keeper, spec, log));
-}
+static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
 
 MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
     : keeper_(keeper),
@@ -31,6 +25,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
       log_(log),
       nodes_max_(uint8_t(keeper.first_header().nodes_max)),
       changes_(keeper.table(), nodes_max_),
+      further_(keeper, log),
       epoch_(spec.start) {
   for (uint8_t n = 0; n < nodes_max_; n++) {
     const NodeInfo was = changes_.info(NodeId{n});
@@ -43,7 +38,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
 }
 
 MemberServer::~MemberServer() {
-  if (closing_) closing_->thread.join();
+  if (closing_ && closing_->thread.joinable()) closing_->thread.join();
 }
 
 void MemberServer::say(const char* format, ...) {
@@ -64,7 +59,7 @@ bool MemberServer::is_reserved(NodeId node, uint64_t incarnation) const noexcept
 bool MemberServer::may_be_here(NodeId node, uint64_t incarnation) const noexcept {
   if (node.value >= nodes_max_) return false;
   const NodeInfo info = changes_.info(node);
-  return (info.serves() && info.incarnation == incarnation) || is_reserved(node, incarnation);
+  return (info.serves() && info.incarnation == incarnation && !dies(node)) || is_reserved(node, incarnation);
 }
 
 // tcp.live-incarnations-only, tcp.tools-look
@@ -83,6 +78,10 @@ Status MemberServer::may_run(const net::Link& link, const Batch& batch, Problem*
 
 void MemberServer::begun(net::Link& link) {
   const net::Who& who = link.peer();
+  if (Problem why; who.role == net::Role::kMemoryNode && !further_.begun(link, table_, &why)) {
+    say("ends the link to %s: %s", who.name().text, why.text);
+    return link.end(why.text);
+  }
   if (who.role != net::Role::kNode) return;
   const NodeId id{who.id};
   if (id.value >= nodes_max_ || !is_reserved(id, who.start) || node_[id.value].link != nullptr) {
@@ -95,12 +94,13 @@ void MemberServer::begun(net::Link& link) {
   NodeLink& node = node_[id.value];
   node = {};
   node.link = &link;
-  send_table(node);
+  node.send(table_);
 }
 
 // tcp.death-is-a-closed-link
 void MemberServer::over(net::Link& link) {
   const net::Who& who = link.peer();
+  if (who.role == net::Role::kMemoryNode) return further_.over(link);
   if (who.role != net::Role::kNode) {
     std::erase_if(waiting_, [&](const Waiting& one) { return one.tool == &link; });
     if (&link == changer_) {
@@ -119,14 +119,9 @@ void MemberServer::over(net::Link& link) {
 
 void MemberServer::turn() {
   for (uint8_t n = 0; n < nodes_max_; n++) {
-    NodeLink& node = node_[n];
-    if (node.link == nullptr || node.link->over()) continue;
-    if (node.sent_number != 0 && node.link->acknowledged(node.sent_number)) {
-      node.seen = node.sent;
-      node.sent_number = 0;
-    }
-    if (node.behind && node.sent_number == 0) send_table(node);
+    node_[n].look(table_);
   }
+  further_.look(table_);
   if (cut_off_at_ != 0 && monotonic_ns() >= cut_off_at_) {
     cut_off_at_ = 0;
     for (uint8_t n = 0; n < nodes_max_; n++)
@@ -134,14 +129,17 @@ void MemberServer::turn() {
         die(NodeId{n}, "it was cut off when memory node 0 ended");
   }
   if (judge_at_ != 0 && monotonic_ns() >= judge_at_) judge_unreached();
+  go_on_dying();
+  go_on_waiting();
   go_on_publishing();
   go_on_closing();
+  say_what_is_waited_for();
 }
 
 int MemberServer::wait_ms() const noexcept {
   if (closing_) return kLookAtSaveMs;
   uint64_t at = kNever;
-  for (const uint64_t due : {cut_off_at_, judge_at_})
+  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_})
     if (due != 0) at = std::min(at, due);
   const uint64_t now = monotonic_ns();
   if (at == kNever) return -1;
@@ -165,6 +163,22 @@ Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::
         if (kind[n] != 0) return problem->set(Errc::kCorrupt, "sayings of node %u, which the pool does not have", n);
     take_sayings(NodeId{who.id}, sayings);
     return {};
+  }
+  if (type == kLeaseFrame && who.role == net::Role::kNode && payload.empty()) return {};
+  if (type == kMemoryNodeFrame && who.role == net::Role::kMemoryNode) {
+    MemoryNodeFrame has;
+    bool counted = false;
+    GCL_TRY(decode_memory_node(payload, &has, problem));
+    if (closing_ && who.id == further_.count())  // the copy would lack it
+      return problem->set(Errc::kBusy, "that the pool has one more, while it is saved");
+    GCL_TRY(further_.says(link, has, &counted, problem));
+    changed();
+    return {};
+  }
+  if (type == kDoneFrame && who.role == net::Role::kMemoryNode) {
+    DoneFrame done;
+    GCL_TRY(decode_done(payload, &done, problem));
+    return further_.done(link, done, problem);
   }
   return problem->set(Errc::kCorrupt, "a frame of type %u", unsigned{type});
 }
@@ -252,8 +266,25 @@ void MemberServer::judge_unreached() {
 
 // --- deaths
 
+// tcp.dead-when-all-refuse
 void MemberServer::die(NodeId node, const char* why) {
+  if (!changes_.info(node).serves() || dies(node)) return;
+  dying_[node.value].why.write("%s", why);
+  if (further_.count() == 1) return bury(node);
+  dying_[node.value].epoch = epoch_ + 1;
+  changed();
+}
+
+void MemberServer::go_on_dying() {
+  for (uint8_t n = 0; n < nodes_max_; n++)
+    if (dies(NodeId{n}) && further_.have_seen(dying_[n].epoch)) bury(NodeId{n});
+}
+
+void MemberServer::bury(NodeId node) {
   const NodeInfo info = changes_.info(node);
+  const Problem reason_of_death = dying_[node.value].why;
+  const char* const why = reason_of_death.text;
+  dying_[node.value] = {};
   if (!changes_.died(node)) return;
   const auto incarnation = static_cast<unsigned long long>(info.incarnation);
   say("node %u (incarnation %llu) is dead: %.300s", unsigned{node.value}, incarnation, why);
@@ -267,6 +298,30 @@ void MemberServer::die(NodeId node, const char* why) {
   changed();
 }
 
+// The operator should know which one holds it up (tcp.all-admit-alike).
+void MemberServer::say_what_is_waited_for() {
+  NodeId dead;
+  for (uint8_t n = 0; n < nodes_max_; n++)
+    if (dies(NodeId{n})) dead = NodeId{n};
+  const uint64_t now = monotonic_ns();
+  if (!dead.valid() && !waits_) {
+    say_at_ = 0;
+  } else if (say_at_ == 0) {
+    say_at_ = now + kSayAfterNs;
+  } else if (now >= say_at_) {
+    say_at_ = now + kSayAgainNs;
+    const uint32_t missing = further_.missing();
+    Problem what;
+    if (dead.valid())
+      what.write("to be certain that node %u is dead", unsigned{dead.value});
+    else
+      what.write("to let a tool change members");
+    say("waits %s for %s %u, which %s", what.text, missing != 0 ? "memory node" : "all memory nodes, up to number",
+        missing != 0 ? missing : further_.count() - 1, missing != 0 ? "is not here" : "have not answered");
+    if (waits_ && missing != 0) give_up_waiting(missing);
+  }
+}
+
 // --- the table
 
 static HeaderRecord header_of(const PoolHeader& header) {
@@ -277,6 +332,7 @@ static HeaderRecord header_of(const PoolHeader& header) {
   record.memory_nodes = header.memory_nodes.load();
   record.pool_id = header.pool_id;
   record.saves = header.saves;
+  record.clean = header.state.load() == PoolState::kClean;
   for (int i = 0; i < kRegionsMax; i++) record.region[i] = {header.region[i].offset, header.region[i].bytes};
   put_text(header.identity, record.identity);
   return record;
@@ -291,7 +347,8 @@ void MemberServer::fill_table() {
   head.recorded = now.recorded.load();
   head.saves = header.saves;
   head.nodes_max = nodes_max_;
-  head.memory_nodes = 1;
+  head.memory_nodes = further_.count();
+  head.changer = changer_ != nullptr ? changer_->peer().start : 0;
   head.protocol = header.protocol.load();
   head.fenced = changes_.fenced();
   head.repairs_deaths = now.repairs_deaths();
@@ -302,8 +359,11 @@ void MemberServer::fill_table() {
     table_.node[n].state = uint32_t(info.state);
     table_.node[n].pid = info.pid;
     table_.node[n].incarnation = info.incarnation;
+    table_.node[n].admitted = info.serves() && !dies(NodeId{n}) ? info.incarnation : 0;
     put_text(info.serves() ? node_[n].listens_at : "", table_.node[n].listens_at);
   }
+  if (reserved_) table_.node[reserved_->node.value].admitted = reserved_->incarnation;
+  for (uint32_t k = 1; k < further_.count(); k++) table_.memory_node[k] = further_.places(k);
   const PagePlaces places = header.places();
   table_.memory_node[0].words_at = places.words_at.offset();
   table_.memory_node[0].pages_at = places.pages_at.offset();
@@ -315,23 +375,8 @@ void MemberServer::fill_table() {
 void MemberServer::changed() {
   epoch_++;
   fill_table();
-  for (uint32_t n = 0; n < nodes_max_; n++)
-    if (node_[n].link != nullptr && !node_[n].link->over()) send_table(node_[n]);
-}
-
-void MemberServer::send_table(NodeLink& node) {
-  node.behind = node.sent_number != 0 && !node.link->acknowledged(node.sent_number);  // tcp.one-table-under-way
-  if (node.behind) return;
-  node.behind = !send_table_to(*node.link);
-  if (node.behind) return;
-  node.sent_number = node.link->last_queued();
-  node.sent = epoch_;
-}
-
-bool MemberServer::send_table_to(net::Link& link) const {
-  std::span<const std::byte> pieces[3];
-  encode_table(table_, pieces);
-  return link.send(kTableFrame, pieces).ok();
+  for (uint32_t n = 0; n < nodes_max_; n++) node_[n].send(table_);
+  further_.send(table_);
 }
 
 }  // namespace coherence::tcp

@@ -5,11 +5,12 @@
 //     under way, or is in the pool: neither before, nor after it has left or died.
 // tcp.tools-look: A tool may READ and LOAD.  It may write if it has begun a change and no node is in the pool but dead
 //     ones (repair.alone).
-// tcp.one-table-under-way: A node has one table at most that it has not acknowledged; then comes the newest.
-//
 // tcp.saved-beside-service: The pool is saved by a thread, while links go on and no change begins; there is no node
 // whose
-//     batches could change it.
+//     batches could change it.  The other memory nodes write their parts of the copy first, and put them in their
+//     places when memory node 0's part counts (pool.saved-beside).
+// tcp.dead-when-all-refuse: A node whose link is over is dead when no memory node admits it any more
+//     (tcp.all-admit-alike).  Until then it is in the pool, and what it does elsewhere counts.
 //
 // One thread, the MemoryServer's.
 //
@@ -32,7 +33,9 @@
 #include "coherence/region/pool_keeper.hpp"
 #include "coherence/region/table_changes.hpp"
 #include "coherence/transport/tcp/base/log.hpp"
+#include "coherence/transport/tcp/member/further_memory_nodes.hpp"
 #include "coherence/transport/tcp/member/member_frames.hpp"
+#include "coherence/transport/tcp/member/table_link.hpp"
 #include "coherence/transport/tcp/memory/memory_server.hpp"
 
 namespace coherence::tcp {
@@ -44,8 +47,8 @@ class MemberServer final : public OtherService {
     uint64_t start = 0;                    // the memory node's; grows
     uint64_t patience_ns = 2'000'000'000;  // with nodes that were in the pool before this start
   };
-  // The keeper and the log outlive it.  kIncompatible: the pool has several memory nodes.
-  static Result<std::unique_ptr<MemberServer>> make(PoolKeeper&, const Spec&, Log&, Problem*);
+  // The keeper and the log outlive it.
+  MemberServer(PoolKeeper&, const Spec&, Log&);
   ~MemberServer();  // waits for a save that is under way
   MemberServer(const MemberServer&) = delete;
 
@@ -61,11 +64,7 @@ class MemberServer final : public OtherService {
 
  private:
   // Of the node's incarnation that is reserved, or in the pool.
-  struct NodeLink {
-    net::Link* link = nullptr;    // null: there is none, or it is over
-    uint64_t sent_number = 0;     // of the frame with the last table; 0: it is acknowledged
-    uint64_t sent = 0, seen = 0;  // epochs
-    bool behind = false;          // there is a newer table than was sent
+  struct NodeLink : TableLink {
     char listens_at[kListensAtBytes] = {};
     uint64_t unreached[kNodesMax] = {};  // incarnations, as it says
   };
@@ -83,22 +82,36 @@ class MemberServer final : public OtherService {
     uint64_t epoch = 0;  // of the table in which it is live; 0: it has no link yet
   };
 
-  // What a tool waits for that closes the pool.  Its words are the thread's until `done`.
+  // An answer that waits until all memory nodes admit alike.
+  struct Waits {
+    CallFrame call;
+    uint64_t epoch = 0, value = 0;
+  };
+  // A node that is to be dead; epoch 0: there is none.
+  struct Dying {
+    uint64_t epoch = 0;
+    Problem why;
+  };
+  // What a tool waits for that closes the pool: who writes the copy.
+  enum class Step : uint8_t { kOthersWrite, kWrite, kOthersPlace };
+  // Its words are the thread's until `written`.
   struct Closing {
     CallFrame call;
-    std::atomic<bool> done = false;
-    Status closed;
+    Step step = Step::kOthersWrite;
+    std::atomic<bool> written = false;
+    Status status;
     Problem words;
     std::thread thread;
   };
-
-  MemberServer(PoolKeeper&, const Spec&, Log&);
 
   // calls
   Status take_call(net::Link&, const CallFrame&, Problem*);
   Status begin_change(net::Link&, const CallFrame&, Problem*);
   Status carry_out(net::Link&, const CallFrame&, Problem*);
-  Status reserve(NodeId, uint64_t* incarnation, Problem*);
+  void answer_when_seen(const CallFrame&, uint64_t value);
+  void go_on_waiting();
+  void give_up_waiting(uint32_t missing);
+  Status reserve(const CallFrame&, bool* waits, uint64_t* incarnation, Problem*);
   Status forget(NodeSet, Problem*);
   Status withdraw(const CallFrame&, uint64_t* empty, Problem*);
   Status let_in(const CallFrame&, Problem*);
@@ -106,6 +119,8 @@ class MemberServer final : public OtherService {
   void stop_publishing(const char* why);
   void close(const CallFrame&);
   void go_on_closing();
+  void write_copy();
+  void end_closing(Status);
   void end_change(const char* why);
   void next_change();
   void answer(net::Link&, const CallFrame&, Status, uint64_t value, const Problem&);
@@ -118,13 +133,15 @@ class MemberServer final : public OtherService {
   NodeSet unreached_by(NodeId) const noexcept;
   void judge_unreached();
   void die(NodeId, const char* why);
+  bool dies(NodeId node) const noexcept { return dying_[node.value].epoch != 0; }
+  void go_on_dying();
+  void bury(NodeId);
+  void say_what_is_waited_for();
   bool may_be_here(NodeId, uint64_t incarnation) const noexcept;
   bool is_reserved(NodeId, uint64_t incarnation) const noexcept;
 
   // the table
   void changed();
-  void send_table(NodeLink&);
-  bool send_table_to(net::Link&) const;
   void fill_table();
 
   [[gnu::format(printf, 2, 3)]] void say(const char* format, ...);
@@ -135,12 +152,17 @@ class MemberServer final : public OtherService {
   const uint8_t nodes_max_;
   TableChanges changes_;
   NodeLink node_[kNodesMax];
+  FurtherMemoryNodes further_;
+  Dying dying_[kNodesMax];
   net::Link* changer_ = nullptr;  // the tool that changes members
   std::deque<Waiting> waiting_;   // for that
   std::optional<Reserved> reserved_;
   std::optional<Publishing> publishing_;
+  std::optional<Waits> waits_;      // of the tool that changes members
+  std::optional<CallFrame> later_;  // kReserve of a node that dies
   std::unique_ptr<Closing> closing_;
   uint64_t judge_at_ = 0;    // between nodes that do not reach each other; 0: all do
+  uint64_t say_at_ = 0;      // what is waited for; 0: nothing is
   uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
   Table table_ = {};

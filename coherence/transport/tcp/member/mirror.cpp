@@ -70,10 +70,10 @@ void Mirror::take_node(NodeId node, const NodeRecord& record) noexcept {
 }
 
 bool Mirror::keep_lease(uint64_t now_ns) noexcept {
-  const uint64_t at = heard_at();
+  const uint64_t at = lease_began();
   if (at == 0 || now_ns < at + kLeaseNs) return true;
   Problem reason;
-  reason.write("this node is cut off: memory node 0 was silent for %.1f s", double(now_ns - at) / 1e9);
+  reason.write("this node is cut off: memory node 0 has not answered for %.1f s", double(now_ns - at) / 1e9);
   cut_off(reason.text);
   return false;
 }

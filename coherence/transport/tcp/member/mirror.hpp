@@ -3,10 +3,10 @@
 //
 // tcp.mirror-has-one-writer: Before the node's network worker is begun, the process that joins writes it; from then on
 //     the worker alone.
-// tcp.lease: A node touches no page when it has heard nothing of memory node 0 for kLeaseNs. Memory node 0 takes no
-// node for
-//     dead that was there so short a time ago: so when survivors go on, the node reads nothing of its cache any more,
-//     also one whose network worker is stopped. The worker looks, and the message worker beside it.
+// tcp.lease: A node touches no page when what it last asked memory node 0, and had acknowledged, was asked kLeaseNs ago
+//     (tcp.lease-from-question).  Memory node 0 takes no node for dead that was there so short a time ago: so when
+//     survivors go on, the node reads nothing of its cache any more, also one whose network worker is stopped.  The
+//     worker looks, and the message worker beside it.
 // Whoever looks sees the changes in the order of region.bits-before-state.
 #pragma once
 
@@ -45,11 +45,11 @@ class Mirror {
     if (fence_word().load(std::memory_order_acquire) == 0) cut_off_.store(1, std::memory_order_release);
     fence(reason);
   }
-  // tcp.lease: cuts this node off if memory node 0 was heard last so long ago that it may take the node for dead soon.
-  // Whether the node is within its lease.
+  // Cuts this node off if its lease began so long ago that memory node 0 may take it for dead soon (tcp.lease). Whether
+  // the node is within its lease.
   bool keep_lease(uint64_t now_ns) noexcept;
-  void heard(uint64_t at_ns) noexcept { heard_ns_.store(at_ns, std::memory_order_relaxed); }  // the worker
-  uint64_t heard_at() const noexcept { return heard_ns_.load(std::memory_order_relaxed); }
+  void lease_begins(uint64_t at_ns) noexcept { lease_ns_.store(at_ns, std::memory_order_relaxed); }  // the worker
+  uint64_t lease_began() const noexcept { return lease_ns_.load(std::memory_order_relaxed); }
   // Where deaths are repaired: else what ends one node ends the pool.
   bool is_cut_off() const noexcept { return cut_off_.load(std::memory_order_acquire) != 0 && repairs_deaths(); }
   bool repairs_deaths() const noexcept { return table_.repairs_deaths(); }
@@ -73,7 +73,7 @@ class Mirror {
   };
   void take_node(NodeId, const NodeRecord&) noexcept;
   NodeTable table_;
-  std::atomic<uint64_t> epoch_, saves_, heard_ns_;
+  std::atomic<uint64_t> epoch_, saves_, lease_ns_;
   std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_, cut_off_;
   Place listens_at_[kNodesMax];
   MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are

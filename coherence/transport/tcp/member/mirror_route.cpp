@@ -12,6 +12,7 @@ void MirrorRoute::frame(net::Link& link, uint16_t type, std::span<const std::byt
   if (type != kTableFrame)
     problem.write("a frame of type %u", unsigned{type});
   else if (decode_table(payload, table_.get(), &problem)) {
+    changed_.table_comes(*table_);
     if (mirror_.take(*table_)) changed_.members_changed();
     return;
   }

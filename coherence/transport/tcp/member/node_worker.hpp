@@ -9,6 +9,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
+#include "coherence/transport/tcp/member/member_frames.hpp"
 
 namespace coherence::tcp {
 
@@ -31,6 +32,8 @@ class NodeWorker {
 // Hears of each change of the Mirror, in the worker.
 class MembersChanged {
  public:
+  // Before what the table says is in the Mirror.
+  virtual void table_comes(const Table&) noexcept {}
   virtual void members_changed() noexcept = 0;
 
  protected:

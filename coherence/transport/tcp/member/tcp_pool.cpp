@@ -31,7 +31,12 @@ Result<std::unique_ptr<Pool>> TcpPool::open(const PoolFiles& files, Tool& tool, 
   if (!link) return link.error();
   GCL_TRY((*link)->call({.call = Call::kHeader}, nullptr, problem));
   const HeaderRecord header = (*link)->header();
-  (void)mirror.take(*(*link)->table());
+  const Table& table = *(*link)->table();
+  for (uint32_t k = 1; k < table.head.memory_nodes; k++)
+    if (table.memory_node[k].address[0] == '\0')
+      return problem->set(Errc::kUnreached, "memory node %u has not come to the pool of memory node 0 at %s", k,
+                          tool.name());
+  (void)mirror.take(table);
   tool.close();  // tcp.tool-of-one-process
   tool.set_cluster(header.pool_id);
   GCL_TRY(check(header, files, tool.name(), problem));

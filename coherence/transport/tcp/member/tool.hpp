@@ -1,5 +1,5 @@
-// Tool: how the processes of a server, or a program, reach memory node 0 beside the network worker: by a ToolLink, for
-// as long as it is needed.
+// Tool: how the processes of a server, or a program, reach memory nodes beside the network worker: by a ToolLink to
+// number 0, and one to each other memory node that it has batches for, for as long as they are needed.
 //
 // tcp.tool-of-one-process: A link is of the process that dialed it.  Another one that was forked meanwhile, and uses
 // the
@@ -28,8 +28,10 @@ class Tool {
   ~Tool();
   Tool(const Tool&) = delete;
 
-  // It is dialed if there is none.
+  // To memory node 0.  It is dialed if there is none.
   Result<ToolLink*> link(Problem*);
+  // To any: where the others are, memory node 0 has said.
+  Result<ToolLink*> link_to(MemoryNodeId, Problem*);
   Status call(const CallFrame& call, uint64_t* value, Problem* problem);
   // As of the last call's answer; null: none came, or the link is closed.
   const Table* table() const noexcept { return link_ != nullptr ? link_->table() : nullptr; }
@@ -42,10 +44,12 @@ class Tool {
 
  private:
   void leave_inherited() noexcept;
+  Result<std::unique_ptr<ToolLink>> dial_further(MemoryNodeId, Problem*);
   ToolLink::Spec spec_;
   const net::Credentials credentials_;
   Log& log_;
   std::unique_ptr<ToolLink> link_;
+  std::unique_ptr<ToolLink> further_[kMemoryNodesMax];
   pid_t owner_ = 0;
 };
 

@@ -45,15 +45,18 @@ const char* call_name(Call call) noexcept {
   return "something";
 }
 
+ToolLink::ToolLink(const Spec& spec, Log& log)
+    : spec_(spec), number_(spec.number != 0 ? spec.number : number_of_tool()), log_(log) {}
+
 Result<std::unique_ptr<ToolLink>> ToolLink::dial(const Spec& spec, net::Credentials credentials, Log& log,
                                                  Problem* problem) {
   std::unique_ptr<ToolLink> tool(new ToolLink(spec, log));
   auto links =
-      net::Links::make({.self = net::Who::tool(number_of_tool()), .cluster = spec.cluster, .times = spec.times.link},
+      net::Links::make({.self = net::Who::tool(tool->number_), .cluster = spec.cluster, .times = spec.times.link},
                        std::move(credentials), *tool, problem);
   if (!links) return links.error();
   tool->links_ = links.take();
-  auto link = tool->links_->dial(net::Who::memory_node(MemoryNodeId{0}, 0), spec.at, problem);
+  auto link = tool->links_->dial(net::Who::memory_node(spec.to, 0), spec.at, problem);
   if (!link) return link.error();
   tool->link_ = *link;
   return tool;
@@ -108,8 +111,8 @@ Status ToolLink::send(uint16_t type, std::span<const std::byte> payload, uint64_
     if (sent) return {};
     if (sent.error() != Errc::kNoSpace)
       return problem->set(link_ == nullptr ? no_answer() : Errc::kSystem,
-                          "memory node 0 at %s was not asked %s: %.300s", spec_.name.c_str(), what,
-                          link_ == nullptr ? why_.text : "the frame is too long");
+                          "memory node %u at %s was not asked %s: %.300s", unsigned{spec_.to.value}, spec_.name.c_str(),
+                          what, link_ == nullptr ? why_.text : "the frame is too long");
     static constexpr bool kNever = false;  // there is room when something was acknowledged
     links_->wait(kSliceMs);
     if (monotonic_ns() >= until) return wait(kNever, until, what, problem);
@@ -120,8 +123,8 @@ Status ToolLink::send(uint16_t type, std::span<const std::byte> payload, uint64_
 Status ToolLink::wait(const bool& done, uint64_t until, const char* what, Problem* problem) {
   while (!done) {
     if (link_ == nullptr)
-      return problem->set(no_answer(), "memory node 0 at %s did not say %s: %.300s", spec_.name.c_str(), what,
-                          why_.text);
+      return problem->set(no_answer(), "memory node %u at %s did not say %s: %.300s", unsigned{spec_.to.value},
+                          spec_.name.c_str(), what, why_.text);
     const uint64_t now = monotonic_ns();
     const bool interrupted = spec_.interrupts != nullptr && spec_.interrupts->pending();
     if (now < until && !interrupted) {
@@ -129,8 +132,8 @@ Status ToolLink::wait(const bool& done, uint64_t until, const char* what, Proble
       continue;
     }
     const Errc error = interrupted ? Errc::kInterrupted : Errc::kUnreached;
-    problem->set(error, "memory node 0 at %s has not said %s%s%.250s", spec_.name.c_str(), what,
-                 link_->connected() ? (interrupted ? ", and the wait was ended" : " in time") : ": ",
+    problem->set(error, "memory node %u at %s has not said %s%s%.250s", unsigned{spec_.to.value}, spec_.name.c_str(),
+                 what, link_->connected() ? (interrupted ? ", and the wait was ended" : " in time") : ": ",
                  link_->connected() ? "" : link_->reason());
     link_->end(interrupted ? "the tool was interrupted" : "the tool waits no longer");
     links_->flush();

@@ -1,4 +1,5 @@
-// ToolLink: a link of its own to memory node 0, which its caller pumps: each call waits for its answer.
+// ToolLink: a link of its own to a memory node, which its caller pumps: each call waits for its answer.  Calls are
+// number 0's to answer; the others carry out batches.
 //
 // tcp.answer-behind-table: Before each answer comes the table, as it is then.
 // tcp.calls-bounded: A call waits so long for its answer as ToolTimes says, and no longer; Interrupts ends it sooner.
@@ -39,7 +40,9 @@ class ToolLink final : private net::LinksOwner {
   struct Spec {
     std::string name;  // of the address, for errors
     net::Endpoints at;
+    MemoryNodeId to = {};
     uint64_t cluster = 0;  // 0: whichever it is
+    uint64_t number = 0;   // the start that the tool says: on all links of one tool the same; 0: one is made
     ToolTimes times = {};
     Interrupts* interrupts = nullptr;  // outlives it
   };
@@ -53,6 +56,7 @@ class ToolLink final : private net::LinksOwner {
   // problem says why, with the address.  `value` may be null.
   Status call(const CallFrame&, uint64_t* value, Problem*);
   bool over() const noexcept { return link_ == nullptr; }
+  uint64_t number() const noexcept { return number_; }
   // As of the last call's answer; null: none came.
   const Table* table() const noexcept { return answered_ && table_came_ ? &table_ : nullptr; }
   // REQUIRES: kHeader was answered.
@@ -62,7 +66,7 @@ class ToolLink final : private net::LinksOwner {
   Status run(Batch&, Problem*);
 
  private:
-  ToolLink(const Spec& spec, Log& log) : spec_(spec), log_(log) {}
+  ToolLink(const Spec& spec, Log& log);
   Errc no_answer() const noexcept { return broken_ ? Errc::kSystem : Errc::kUnreached; }
   Status send(uint16_t type, std::span<const std::byte> payload, uint64_t until, const char* what, Problem*);
   Status wait(const bool& done, uint64_t until, const char* what, Problem*);
@@ -74,6 +78,7 @@ class ToolLink final : private net::LinksOwner {
   void log(const char* line) override { log_.line(line); }
 
   const Spec spec_;
+  const uint64_t number_;
   Log& log_;
   std::unique_ptr<net::Links> links_;
   net::Link* link_ = nullptr;  // null: it is over

@@ -38,6 +38,8 @@ MemoryServer::~MemoryServer() = default;
 Status MemoryServer::serve(net::Link& link, uint16_t type, std::span<const std::byte> payload, Problem* problem) {
   if (type != kRequestFrame && spec_.other != nullptr) return spec_.other->frame(link, type, payload, problem);
   if (type != kRequestFrame) return problem->set(Errc::kCorrupt, "a frame of type %u", unsigned{type});
+  if (link.peer().role == net::Role::kMemoryNode)
+    return problem->set(Errc::kCorrupt, "a batch, though it is a memory node");
   GCL_TRY(batch_.decode(payload, problem));
   Batch& batch = batch_.batch();
   GCL_TRY(check_places(batch, spec_.id, spec_.bytes, problem));
@@ -86,7 +88,8 @@ void MemoryServer::begun(net::Link& link) {
   open_.push_back(&link);
   Text text;
   log_.line(text.add("%s is here", link.peer().name().text).c_str());
-  if (link.peer().role == net::Role::kMemoryNode) return link.end("memory nodes ask for nothing");
+  if (link.peer().role == net::Role::kMemoryNode && spec_.other == nullptr)
+    return link.end("memory nodes ask for nothing");
   if (spec_.other != nullptr) spec_.other->begun(link);
 }
 

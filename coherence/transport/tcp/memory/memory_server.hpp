@@ -59,6 +59,10 @@ class MemoryServer final : private net::LinksOwner {
   ~MemoryServer();
   MemoryServer(const MemoryServer&) = delete;
 
+  // A link that goes on until its peer, or end(), ends it; `other` hears of it.
+  Result<net::Link*> dial(const net::Who& peer, const net::Endpoints& at, Problem* problem) {
+    return links_->dial(peer, at, problem);
+  }
   Status listen(const net::Endpoints& at, Problem* problem) { return links_->listen(at, problem); }
   uint16_t port() const noexcept { return links_->port(); }
   // turn() returns when it is readable.

@@ -1,6 +1,7 @@
 // Memory node 0 and members: who is let in, what becomes of the dead, and what it believes.
 #include "coherence/member/node.hpp"
 #include "coherence/transport/shm/shm_transport.hpp"
+#include "coherence/transport/tcp/member/lease.hpp"
 #include "members.hpp"
 
 namespace coherence::tcp {
@@ -275,10 +276,24 @@ TEST_F(TcpMembers, WhoOpensTheFilesAfterwardsFindsItsNodesDead) {
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kOrphaned) << problem.text;
 }
 
-TEST_F(TcpMembers, OneMemoryNodeIsServed) {
-  make({.memory_nodes = 2});
-  EXPECT_EQ(try_start().error(), Errc::kIncompatible);
-  EXPECT_NE(strstr(problem.text, "has 2 memory nodes"), nullptr) << problem.text;
+// What memory node 0 has sent before does not make the lease longer (tcp.lease-from-question).
+TEST_F(TcpMembers, ALeaseBeginsWhenTheQuestionWasAskedThatIsAnswered) {
+  MemberPeer& asks = join(0);
+  net::Link& link = *asks.raw.link;
+  Lease lease;
+  EXPECT_EQ(lease.begins(link), 0u);
+  const auto turn_of_node = [&] { asks.raw.links->wait(1), asks.look(); };
+  for (int i = 0; i < 20; i++) turn();  // nothing is under way
+  lease.ask(link, 1000);
+  for (int i = 0; i < 20; i++) turn_of_node();
+  EXPECT_EQ(lease.begins(link), 0u) << "memory node 0 has not heard it";
+  EXPECT_TRUE(until([&] { return lease.begins(link) == 1000; }));
+  lease.ask(link, 1000 + Lease::kAgainNs - 1);
+  EXPECT_TRUE(link.all_acknowledged()) << "too early for another";
+  lease.ask(link, 1000 + Lease::kAgainNs);
+  lease.ask(link, 1000 + 9 * Lease::kAgainNs);
+  EXPECT_EQ(lease.begins(link), 1000u) << "one question at a time";
+  EXPECT_TRUE(until([&] { return lease.begins(link) == 1000 + Lease::kAgainNs; }));
 }
 
 // tcp.one-table-under-way

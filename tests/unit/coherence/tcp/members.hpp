@@ -1,4 +1,5 @@
-// Memory node 0 with the members of a pool, tools and nodes that send what the test says, all in one thread.
+// Memory node 0 with the members of a pool, further memory nodes, tools and nodes that send what the test says, all in
+// one thread.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,8 @@
 #include "coherence/region/pool_header.hpp"
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/served_part.hpp"
+#include "coherence/transport/tcp/member/further_memory_node.hpp"
 #include "coherence/transport/tcp/member/member_server.hpp"
 #include "loops.hpp"
 
@@ -21,10 +24,17 @@ class HeldKeeper final : public PoolKeeper {
   NodeTable& table() const override { return of_.table(); }
   PoolHeader& first_header() const override { return of_.first_header(); }
   Status mark_in_use(Problem* problem) override { return of_.mark_in_use(problem); }
-  Status close(Problem* problem) override {
+  bool has_copy() const override { return of_.has_copy(); }
+  Status write_copy(Problem* problem) override {
     closing = true;
     EXPECT_TRUE(gcl_test::eventually([&] { return may_close.load(); }));
-    return of_.close(problem);
+    return of_.write_copy(problem);
+  }
+  Status count_copy(Problem* problem) override { return of_.count_copy(problem); }
+  Status place_copy(Problem* problem) override { return of_.place_copy(problem); }
+  void drop_copy() noexcept override { of_.drop_copy(); }
+  Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem* problem) override {
+    return of_.count_memory_node(number, bytes, pages_bytes, problem);
   }
   std::atomic<bool> may_close = true, closing = false;
 
@@ -32,11 +42,60 @@ class HeldKeeper final : public PoolKeeper {
   PoolKeeper& of_;
 };
 
+// Another memory node than 0.
+class FurtherPart {
+ public:
+  struct Spec {
+    std::string pool, saved, address, first;
+    uint32_t number = 1;
+    uint64_t start = 1, pages_bytes = 0;
+    net::LinkTimes times;
+  };
+  // As what memory node 0 says.
+  FurtherPart(const Spec& spec, const PoolHeader& pool) : spec_(spec) {
+    const std::string file = MemoryPath(spec.pool.c_str(), spec.number).text;
+    auto opened =
+        ServedPart::open({.file = file, .saved = spec.saved, .pages_bytes = spec.pages_bytes}, pool, &problem);
+    if (!opened) return;
+    part = opened.take();
+    memory_ = std::make_unique<ShmMemory>(*part, counters_);
+    members = std::make_unique<FurtherMemoryNode>(*part, log);
+    server = gcl_test::must(MemoryServer::make(*memory_,
+                                               {.id = part->id(),
+                                                .bytes = part->part_header().bytes,
+                                                .start = spec.start,
+                                                .times = spec.times,
+                                                .other = members.get()},
+                                               net::Credentials::plain(), log, &problem),
+                            problem);
+    gcl_test::must(server->listen(gcl_test::endpoints(spec.address), &problem), problem);
+    gcl_test::must(members->begin(*server, gcl_test::endpoints(spec.first), spec.address, &problem), problem);
+  }
+  ~FurtherPart() { server.reset(); }
+  const std::string& address() const { return spec_.address; }
+  uint64_t& word(uint64_t at) {
+    return *reinterpret_cast<uint64_t*>(part->base(part->id()) + part->part_header().places().pages_at.offset() +
+                                        8 * at);
+  }
+
+  Problem problem;  // why there is no part
+  Lines log;
+  std::unique_ptr<ServedPart> part;
+  std::unique_ptr<FurtherMemoryNode> members;
+  std::unique_ptr<MemoryServer> server;
+  bool stands_still = false;
+
+ private:
+  const Spec spec_;
+  Counters counters_{};
+  std::unique_ptr<ShmMemory> memory_;
+};
+
 // A tool, or a node, and what came to it.
 class MemberPeer {
  public:
-  MemberPeer(net::Who who, const std::string& address) : raw(who) {
-    raw.dial(net::Who::memory_node(kZero, 0), address);
+  MemberPeer(net::Who who, const std::string& address, MemoryNodeId to = kZero) : raw(who) {
+    raw.dial(net::Who::memory_node(to, 0), address);
   }
   // Takes what came.
   void look() {
@@ -94,8 +153,31 @@ class MemberServerTest : public testing::Test {
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     spec.further_pages_bytes = 16 * kPageSize;
     (void)gcl_test::must(LocalPool::create(files(), spec, &problem), problem);
-    if (spec.memory_nodes == 1) start();
+    start();
+    for (uint32_t k = 1; k < spec.memory_nodes; k++) begin_further(k);
   }
+  FurtherPart& begin_further(uint32_t k, uint64_t pages_bytes = 0) {
+    const std::string name = "memory" + std::to_string(k) + "." + std::to_string(++further_starts_);
+    return further.emplace_back(FurtherPart::Spec{.pool = path_,
+                                                  .saved = durable_,
+                                                  .address = directory.socket(name),
+                                                  .first = address(),
+                                                  .number = k,
+                                                  .start = 1000 + further_starts_,
+                                                  .pages_bytes = pages_bytes,
+                                                  .times = times},
+                                MappedPool::of(*pool).header());
+  }
+  bool all_are_here() {
+    return until([&] {
+      MemberPeer& by = tool();
+      const bool here = call(by, {.call = Call::kHeader}).error == Errc::kOk && by.table.head.memory_nodes > 1 &&
+                        by.table.memory_node[1].address[0] != '\0';
+      kill(by);
+      return here;
+    });
+  }
+
   PoolFiles files() const { return {path_.c_str(), durable_.c_str(), "version=15\n"}; }
   Status try_start() {
     auto served = LocalPool::serve(files(), &problem);
@@ -104,10 +186,8 @@ class MemberServerTest : public testing::Test {
     MappedPool& mapped = MappedPool::of(*pool);
     starts_ += 1'000'000;
     keeper.emplace(mapped);
-    auto made =
-        MemberServer::make(*keeper, {.pool = path_, .start = starts_, .patience_ns = times.patience_ns}, log, &problem);
-    if (!made) return made.error();
-    members = made.take();
+    members = std::make_unique<MemberServer>(
+        *keeper, MemberServer::Spec{.pool = path_, .start = starts_, .patience_ns = times.patience_ns}, log);
     memory = std::make_unique<ShmMemory>(mapped, counters);
     server = gcl_test::must(
         MemoryServer::make(
@@ -121,6 +201,10 @@ class MemberServerTest : public testing::Test {
   }
   void start() { gcl_test::must(try_start(), problem); }
   void stop() {
+    further.clear();
+    stop_first();
+  }
+  void stop_first() {
     server.reset();
     members.reset();
     memory.reset();
@@ -129,6 +213,8 @@ class MemberServerTest : public testing::Test {
   std::string address() const { return directory.socket("memory0"); }
   void turn() {
     if (server != nullptr) server->turn(0);
+    for (FurtherPart& one : further)
+      if (one.server != nullptr && !one.stands_still) one.server->turn(0);
     for (MemberPeer& peer : peers) {
       if (peer.stands_still) continue;
       peer.raw.links->wait(0);
@@ -188,6 +274,22 @@ class MemberServerTest : public testing::Test {
     kill(by);
     return joined;
   }
+  void leave(MemberPeer& node, uint8_t id) {
+    MemberPeer& by = tool();
+    EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+    EXPECT_EQ(call(by, {.call = Call::kWithdraw, .node = id, .incarnation = incarnation(id)}).error, Errc::kOk);
+    EXPECT_EQ(call(by, {.call = Call::kEndChange}).error, Errc::kOk);
+    kill(by);
+    kill(node);
+  }
+  AnswerFrame close_pool() {
+    MemberPeer& by = tool();
+    EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+    const AnswerFrame closed = call(by, {.call = Call::kClose});
+    EXPECT_EQ(call(by, {.call = Call::kEndChange}).error, Errc::kOk);
+    kill(by);
+    return closed;
+  }
   MemberState state(uint8_t n) const { return MappedPool::of(*pool).table().node[n].state.load(); }
   uint64_t incarnation(uint8_t n) const { return MappedPool::of(*pool).table().node[n].incarnation.load(); }
 
@@ -202,11 +304,12 @@ class MemberServerTest : public testing::Test {
   Counters counters{};
   std::unique_ptr<ShmMemory> memory;
   std::unique_ptr<MemoryServer> server;
+  std::list<FurtherPart> further;
   std::list<MemberPeer> peers;
 
  private:
   std::string path_ = directory.path() + "/pool", durable_ = directory.path() + "/saved";
-  uint64_t tools_ = 0, starts_ = 0;
+  uint64_t tools_ = 0, starts_ = 0, further_starts_ = 0;
 };
 
 }  // namespace coherence::tcp
