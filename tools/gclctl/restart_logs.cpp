@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bufmgr/log/record.hpp"
+#include "extension/engine/txn/txn_id.hpp"
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {

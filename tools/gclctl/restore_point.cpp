@@ -18,6 +18,7 @@
 #include "tools/gclctl/cut.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/verbs.hpp"
 

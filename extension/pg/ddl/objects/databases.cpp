@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/node/ddl_position.hpp"
 
 extern "C" {
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
