@@ -7,20 +7,22 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
 import deaths
 from data_directory import account
 from deaths import BACK_MAX, BANK, BankClient
-from harness import Cluster, SqlError, eventually, give
-from processes import of_kinds, runs
+from harness import Cluster, SqlError, eventually, give, has_memory
+from processes import CLIENT, of_kinds, runs
 from stop_points import STOP_POINTS, Stops
 
 SESSIONS = 2  # on each primary
 BEFORE, AFTER = 2.0, 3.0  # seconds of load
 PAUSE_MAX = 3.0  # seconds until survivors commit again, of the quickest death; any, on a machine that crawls: ANY_PAUSE_MAX
 ANY_PAUSE_MAX = 20.0
+ALONE_MAX = 5.0  # seconds until a process without its postmaster has ended
 ENDS_MAX = 30.0  # seconds until a server that stops in order has ended
 
 
@@ -174,6 +176,46 @@ class Leaving(unittest.TestCase):
         self.cluster.start()
         for rows in self.cluster.everywhere("SELECT count(*) FROM t"):
             self.assertEqual(["101"], rows)
+
+
+class Arriving(unittest.TestCase):
+    """A client waits until its primary has caught up with DDL, and the primary dies around it."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2, started=(1,)))
+
+    def waiting_client(self):
+        """The process of primary 2 that has a client which is not let in yet."""
+        for pid in of_kinds(self.cluster, 2).get(CLIENT, []):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as title:
+                if "authentication" in title.read():
+                    return pid
+        return None
+
+    def test_it_does_not_outlive_its_postmaster(self):
+        self.cluster.sql(1, ";".join(f"CREATE TABLE t{i} (i int PRIMARY KEY) USING gcl" for i in range(300)))
+        starts = threading.Thread(target=self.cluster.try_start, args=(2,))
+        starts.start()
+
+        def arrives():
+            with contextlib.suppress(SqlError):
+                self.cluster.sql(2, "SELECT 1")
+
+        clients = []
+        while (pid := self.waiting_client()) is None:
+            clients = [client for client in clients if client.is_alive()]
+            if len(clients) < 4:
+                clients.append(threading.Thread(target=arrives))
+                clients[-1].start()
+            self.assertTrue(starts.is_alive(), "it has caught up before anybody could come")
+            time.sleep(0.02)
+        self.cluster.kill_all(2, but=pid)
+        give(signal.SIGCONT, pid)
+        eventually(lambda: not has_memory(pid), ALONE_MAX)
+        for thread in (starts, *clients):
+            thread.join()
+        self.cluster.start(2)
+        self.assertEqual(["300"], self.cluster.sql(2, "SELECT count(*) FROM pg_class WHERE relname ~ '^t[0-9]+$'"))
 
 
 class InDoubt(unittest.TestCase):

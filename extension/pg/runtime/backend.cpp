@@ -95,6 +95,7 @@ bool BackendInterrupts::room_comes(uint32_t tries) noexcept {
   auto due = engine::Reclaimer::due_anywhere(*attached->txns);
   if (!due.ok() || !*due) return false;
   wake_worker(Worker::kReclaim);
+  (void)postmaster_gone();
   pg_usleep(kRoomPauseMs * 1000);
   return true;
 }
@@ -175,8 +176,7 @@ void wait_until_ready() {
     if (i > 3000)
       ereport(ERROR, errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("the gcl node has not joined its pool yet"),
               errhint("The log of the server says what keeps its member worker from it."));
-    CHECK_FOR_INTERRUPTS();
-    pg_usleep(10000);
+    pause_in_wait(10000);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/journal.hpp"
 #include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/raise.hpp"
 #include "recovery/restart_journal.hpp"
 
@@ -144,8 +145,7 @@ void note_join(XLogRecPtr from) {
         pg_entry([&] { return recovery::note_join(pool.coherence_pool(), join, recovery::Patience::kTry, &problem); });
     if (noted) return;
     if (noted.error() != Errc::kBusy) fail_to_note(noted.error(), problem);
-    CHECK_FOR_INTERRUPTS();
-    pg_usleep(kJournalPauseUs);
+    pause_in_wait(kJournalPauseUs);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "extension/pg/runtime/node.hpp"
 
 extern "C" {
+#include "miscadmin.h"
 #include "storage/pmsignal.h"
 }
 
@@ -36,10 +37,8 @@ void quit_others() noexcept {
   }
 }
 
-}  // namespace
-
-bool postmaster_gone() noexcept {
-  if (node_pool() == nullptr || !IsUnderPostmaster || PostmasterIsAlive()) return false;
+bool end_if(bool gone) noexcept {
+  if (!gone) return false;
   coherence::Node& self = node_pool()->coherence_node();
   if (self.repairs_deaths()) {
     quit_others();
@@ -47,6 +46,27 @@ bool postmaster_gone() noexcept {
   }
   self.fence("a postmaster died");
   return true;
+}
+
+// Its end is a signal, which waits where signals are blocked: while a client is let in.
+bool postmaster_lives() noexcept {
+#ifdef USE_POSTMASTER_DEATH_SIGNAL
+  return PostmasterIsAliveInternal();
+#else
+  return PostmasterIsAlive();
+#endif
+}
+
+bool has_postmaster() noexcept { return node_pool() != nullptr && IsUnderPostmaster; }
+
+}  // namespace
+
+bool postmaster_gone() noexcept { return has_postmaster() && end_if(!PostmasterIsAlive()); }
+
+void pause_in_wait(long us) {
+  CHECK_FOR_INTERRUPTS();
+  if (has_postmaster()) (void)end_if(!postmaster_lives());
+  pg_usleep(us);
 }
 
 }  // namespace gcl

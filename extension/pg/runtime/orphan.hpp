@@ -13,4 +13,8 @@ namespace gcl {
 // where they are not, and says so.
 bool postmaster_gone() noexcept;
 
+// For a wait that looks again and again: sleeps so long.  Ends the statement at an interrupt, and the process where its
+// postmaster is dead.
+void pause_in_wait(long us);
+
 }  // namespace gcl

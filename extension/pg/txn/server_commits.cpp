@@ -3,6 +3,7 @@
 #include "extension/pg/boundary/pg.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/runtime/journal.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 
 extern "C" {
 #include "access/transam.h"
@@ -57,10 +58,7 @@ coherence::Status ServerCommits::about_to_decide(engine::TxnId id, bool committe
       if (!noted) pg_call([&] { ereport(LOG, errmsg("gcl: a decision could not be noted: %s", problem.text)); });
       return noted;
     }
-    pg_call([] {
-      CHECK_FOR_INTERRUPTS();
-      pg_usleep(kJournalPauseUs);
-    });
+    pg_call([] { pause_in_wait(kJournalPauseUs); });
   }
 }
 

@@ -56,8 +56,7 @@ void wait_until_doubts_are_over() {
   for (int i = 0; node->doubts.load(std::memory_order_acquire) != Doubts::kOver && !node_pool()->fenced(); ++i) {
     Doubts open = Doubts::kOpen;
     if (i > kDoubtsPauses) (void)node->doubts.compare_exchange_strong(open, Doubts::kOver);
-    CHECK_FOR_INTERRUPTS();
-    pg_usleep(10000);
+    pause_in_wait(10000);
   }
 }
 

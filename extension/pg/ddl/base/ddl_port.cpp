@@ -170,8 +170,7 @@ void ddl_note_life(coherence::NodeId node, uint64_t life) {
         [&] { return recovery::note_life(node_pool()->coherence_pool(), entry, recovery::Patience::kTry, &problem); });
     if (noted) return;
     if (noted.error() != coherence::Errc::kBusy) raise_unjournaled(noted.error(), problem);
-    CHECK_FOR_INTERRUPTS();
-    pg_usleep(kJournalPauseMs * 1000L);
+    pause_in_wait(kJournalPauseMs * 1000L);
   }
 }
 

@@ -24,6 +24,7 @@ extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 
 namespace gcl {
 namespace {
@@ -62,8 +63,7 @@ void wait_until_serving(Port* port, int status) {
   if (!state || status != STATUS_OK || !ddl_pool_attached()) return;
   for (int waited = 0; !state->serving && !state->failing && !ddl_pool_fenced() && waited < kGateMs; waited += 5) {
     if (node_state()->join_fails.load(std::memory_order_relaxed)) return;
-    CHECK_FOR_INTERRUPTS();
-    pg_usleep(5000);
+    pause_in_wait(5000);
   }
 }
 
