@@ -20,6 +20,7 @@ tests_of() {
     tests/fuzz/*) echo 'fuzz\.' ;;
     tests/model/*) echo 'test_model' ;;
     tests/isolation/* | tests/regress/*) echo "$(cut -d/ -f2 <<<"$1")" ;;
+    tests/isolation_suite/* | tests/accepted/* | scripts/fetch_isolation_suite.sh) echo 'isolation_suite' ;;
     tests/memnode/* | tools/memnode/*) echo 'test_memnode\.' ;;
     tests/fuzz/*) echo 'fuzz\.' ;;
     tests/scripts/*) echo 'scripts\.' ;;

@@ -5,7 +5,7 @@ gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgt
 gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
   libfmt-dev libcli11-dev libbenchmark-dev)
-gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git)
+gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git bzip2)
 gcl_packaging_packages=(build-essential dpkg-dev debhelper lintian debootstrap)
 gcl_container_packages=(docker.io docker-compose debootstrap)
 

@@ -1,0 +1,106 @@
+"""PostgreSQL's isolation suite, as scripts/fetch_isolation_suite.sh has laid it out, and the program that plays it.
+
+    suite = Suite()
+    outputs = play(suite, suite.specs, [conninfo of a database, ...])       # {spec: Played}
+"""
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cluster"))
+from data_directory import PG_BIN  # noqa: E402
+
+FOLDER = pathlib.Path(os.environ.get("GCL_ISOLATION_SUITE", HERE.parents[1] / "build/isolation_suite"))
+TESTER = PG_BIN.parent / "lib/pgxs/src/test/isolation/isolationtester"
+STEP_MAX = 10  # seconds; then isolationtester cancels the step, and that is a difference
+SPEC_MAX = 120.0  # seconds; longer is a hang
+
+# What pg_regress gives to its sessions.
+SESSIONS = {"PGTZ": "PST8PDT", "PGDATESTYLE": "Postgres, MDY", "PGISOLATIONTIMEOUT": str(STEP_MAX)}
+DATABASE = "isolation_regression"
+OPTIONS = "-c intervalstyle=postgres_verbose"
+
+
+def version():
+    """Of the suite that is played: the installed server's, but where it is said otherwise."""
+    named = os.environ.get("GCL_ISOLATION_SUITE_VERSION")
+    return named or subprocess.run(["dpkg-query", "-W", "-f", "${source:Version}", "postgresql-15"], text=True, capture_output=True,
+                                   check=True).stdout
+
+
+class Suite:
+    def __init__(self):
+        self.version = version()
+        folder = FOLDER / self.version
+        if not folder.exists():
+            raise FileNotFoundError(f"{folder} is missing: scripts/fetch_isolation_suite.sh {FOLDER}")
+        lines = (folder / "isolation_schedule").read_text("utf-8").splitlines()
+        self.specs = [name for line in lines if line.startswith("test:") for name in line.split()[1:]]
+        self.text = {spec: (folder / f"specs/{spec}.spec").read_text("utf-8") for spec in self.specs}
+
+
+    def serializable(self, spec):
+        """Whether transactions of it are SERIALIZABLE."""
+        return re.search(r"\bserializable\b", re.sub(r"#.*", "", self.text[spec]), re.I) is not None
+
+
+@dataclasses.dataclass
+class Played:
+    output: str
+    seconds: float
+
+
+def play_one(suite, spec, conninfo, options=""):
+    """What is printed on the way counts, however it ends."""
+    began = time.monotonic()
+    environment = {**os.environ, **SESSIONS, "PGOPTIONS": f"{OPTIONS} {options}", "PGAPPNAME": f"isolation/{spec}"}
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        tester = subprocess.Popen([TESTER, conninfo], stdin=subprocess.PIPE, stdout=output, stderr=output, text=True, env=environment)
+        tester.stdin.write(suite.text[spec])
+        tester.stdin.close()
+        try:
+            code = tester.wait(SPEC_MAX)
+            ended = "" if code == 0 else f"isolationtester ended with {code}\n"
+        except subprocess.TimeoutExpired:
+            tester.kill()
+            tester.wait()
+            ended = f"isolationtester has not ended within {SPEC_MAX:.0f} s\n"
+        output.seek(0)
+        return Played(output.read() + ended, time.monotonic() - began)
+
+
+def play(suite, specs, conninfos, options="", before=lambda conninfo: None):
+    """Each of the databases plays one spec at a time.  The first is the one that pg_isolation_regress makes: some specs name it.
+    `before` is called with a spec's database."""
+    named = {spec for spec in specs if DATABASE in suite.text[spec]}
+    waiting = [[spec for spec in specs if spec not in named], [spec for spec in specs if spec in named]]
+    played, errors, lock = {}, [], threading.Lock()
+
+    def next_of(conninfo):
+        with lock:
+            mine = waiting[1] if conninfo == conninfos[0] and waiting[1] else waiting[0]
+            return mine.pop(0) if mine and not errors else None
+
+    def work(conninfo):
+        while spec := next_of(conninfo):
+            try:
+                before(conninfo)
+                played[spec] = play_one(suite, spec, conninfo, options)
+            except BaseException as error:  # pylint: disable=broad-except
+                errors.append(error)
+
+    workers = [threading.Thread(target=work, args=(conninfo,)) for conninfo in conninfos]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
+    return played
