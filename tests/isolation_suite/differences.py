@@ -10,7 +10,7 @@ import difflib
 import re
 
 BEGIN = "\nstarting permutation:"
-LINE = re.compile(r"(?P<spec>[\w-]+) (?P<kind>differs|refused) /(?P<pattern>.*)/: (?P<reason>\S.*)")
+LINE = re.compile(r"(?P<spec>[\w-]+) (?P<kind>differs|refused|sometimes|unspread) /(?P<pattern>.*)/: (?P<reason>\S.*)")
 
 
 @dataclasses.dataclass
@@ -60,6 +60,8 @@ class Line:
     used: set = dataclasses.field(default_factory=set)
 
     def accepts(self, hunk):
+        if self.kind == "unspread":
+            return False
         if self.kind == "refused":
             return self.pattern.search(hunk.refusals)
         return self.pattern.fullmatch(hunk.text.rstrip("\n"))
@@ -92,5 +94,15 @@ class Accepted:
                 left.append(hunk)
         return left
 
+    def unspread(self, run, suite):
+        """The specs that are left out of a run.  Raises ValueError where the reason is not in the spec."""
+        lines = [line for line in self.lines if line.kind == "unspread" and run in line.runs]
+        for line in lines:
+            if not line.pattern.search(suite.text[line.spec]):
+                raise ValueError(f"line {line.number}: {line.spec} has no {line.pattern.pattern}")
+            line.used.add(run)
+        return {line.spec for line in lines}
+
     def unused(self, run, specs):
-        return [line for line in self.lines if run in line.runs and run not in line.used and line.spec in specs]
+        return [line for line in self.lines
+                if run in line.runs and run not in line.used and line.spec in specs and line.kind != "sometimes"]

@@ -4,7 +4,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
+from relay import Relay
 from suite import DATABASE
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
@@ -19,6 +21,16 @@ GCL_TABLES = "-c default_table_access_method=gcl"
 LEFT_BEHIND = """SELECT count(*) FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid
                  LEFT JOIN pg_proc p ON p.pronamespace = n.oid
                  WHERE n.nspname = 'public' AND (c.oid IS NOT NULL OR p.oid IS NOT NULL)"""
+# isolationtester asks this of the primary of its first connection: whether a session is blocked by one of those of the spec.  The
+# server's own function knows the processes of its primary; this one those of all.  Only the databases of the specs have it.
+# A server calls its built-in functions by their OIDs, whatever the catalog says of them: so this one is an expression, which the
+# planner puts in its place.
+BLOCKED = """CREATE FUNCTION gcl.is_blocked(integer, integer[]) RETURNS boolean LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM gcl.gcl_stat_waits WHERE $1 IN (pid, works_for_pid) AND blocked_by_pid = ANY ($2)) $$"""
+IS_BLOCKED = """SET allow_system_table_mods = on;
+    CREATE OR REPLACE FUNCTION pg_catalog.pg_isolation_test_session_is_blocked(integer, integer[]) RETURNS boolean
+    VOLATILE LANGUAGE sql AS $$ SELECT gcl.is_blocked($1, $2) $$"""
+IS_BLOCKED_NOW = "SELECT pg_get_functiondef('pg_catalog.pg_isolation_test_session_is_blocked'::regproc)"
 CLEAN = "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC"
 
 
@@ -58,3 +70,27 @@ def cluster():
                 psql(database(cluster.dsn(k), name), "CREATE SCHEMA gcl")
             psql(database(cluster.dsn(1), name), "CREATE EXTENSION gcl SCHEMA gcl")
         yield cluster
+
+
+@contextlib.contextmanager
+def spread(cluster):
+    """Yields connection strings of its databases through relays, and the function that tells a relay that a spec begins."""
+    pairs = [dict(re.findall(r"(\w+)=(\S+)", cluster.dsn(k))) for k in (1, 2, 3)]
+    primaries = [f"{pair['host']}/.s.PGSQL.{pair['port']}" for pair in pairs]
+    relays = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        for port, name in enumerate(NAMES, 1):
+            direct = database(cluster.dsn(1), name)
+            original = psql(direct, IS_BLOCKED_NOW)
+            psql(direct, BLOCKED)
+            psql(direct, IS_BLOCKED)
+            stack.callback(psql, direct, f"SET allow_system_table_mods = on; {original}", "DROP FUNCTION gcl.is_blocked")
+            relay = stack.enter_context(Relay(folder, port, primaries))
+            relays[f"host={folder} port={port} user=postgres dbname={name}"] = direct, relay
+
+        def before(conninfo):
+            direct, relay = relays[conninfo]
+            clean(direct)
+            relay.begin()
+
+        yield list(relays), before

@@ -77,9 +77,9 @@ def play_one(suite, spec, conninfo, options=""):
 
 
 def play(suite, specs, conninfos, options="", before=lambda conninfo: None):
-    """Each of the databases plays one spec at a time.  The first is the one that pg_isolation_regress makes: some specs name it.
-    `before` is called with a spec's database."""
-    named = {spec for spec in specs if DATABASE in suite.text[spec]}
+    """Each of the databases plays one spec at a time; the first has those alone that name it, and those with roles, which databases
+    share.  `before` is called with a spec's database."""
+    named = {spec for spec in specs if DATABASE in suite.text[spec] or "CREATE ROLE" in suite.text[spec]}
     waiting = [[spec for spec in specs if spec not in named], [spec for spec in specs if spec in named]]
     played, errors, lock = {}, [], threading.Lock()
 
