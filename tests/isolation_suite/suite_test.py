@@ -18,9 +18,6 @@ from suite import HERE, Suite, play
 ACCEPTED = HERE.parent / "accepted/isolation"
 RUNS = ("one", "spread")
 DIFFERENCES_SHOWN = 150  # lines
-# isolationtester has a session act when its turn has come, and waits for it where it cannot.  Where gcl's locks are stronger, or
-# last longer, that is for ever: these are played by deferred.py.
-DEFERRED = {"alter-table-1", "alter-table-2", "alter-table-3"}
 
 
 def kept(run, played):
@@ -36,7 +33,7 @@ class IsolationSuite(unittest.TestCase):
     def setUpClass(cls):
         cls.suite = Suite()
         cls.accepted = Accepted(ACCEPTED, RUNS)
-        cls.specs = [spec for spec in cls.suite.specs if spec not in DEFERRED and not cls.suite.serializable(spec)]
+        cls.specs = [spec for spec in cls.suite.specs if not cls.suite.judged(spec)]
         if ONLY:
             cls.specs = [spec for spec in cls.suite.specs if spec in ONLY]
         began = time.monotonic()
