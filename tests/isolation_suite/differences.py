@@ -103,6 +103,10 @@ class Accepted:
             line.used.add(run)
         return {line.spec for line in lines}
 
+    def waited_for(self, run):
+        """The specs in which isolationtester waits until it gives up."""
+        return {line.spec for line in self.lines if run in line.runs and "isolationtester" in line.pattern.pattern}
+
     def unused(self, run, specs):
         return [line for line in self.lines
                 if run in line.runs and run not in line.used and line.spec in specs and line.kind != "sometimes"]

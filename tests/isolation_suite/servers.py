@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 from harness import PSQL, Cluster  # noqa: E402
 from plain_server import PlainServer  # noqa: E402
 
-AT_A_TIME = 4  # specs: most of a spec's time is spent waiting
+AT_A_TIME = 6  # specs: most of a spec's time is spent waiting
 NAMES = [DATABASE, *(f"{DATABASE}_{k}" for k in range(2, AT_A_TIME + 1))]
 SETTINGS = ("autovacuum=off", "max_prepared_transactions=10")
 GCL_TABLES = "-c default_table_access_method=gcl"
