@@ -62,7 +62,7 @@ def plain():
 
 @contextlib.contextmanager
 def cluster():
-    """Yields the connection strings of its databases on primary 1.  The extension has a schema of its own: specs have public."""
+    """Yields it, with a database for each spec at a time.  The extension has a schema of its own: specs have public."""
     with Cluster(primaries=3, pool="512MB", settings=SETTINGS) as cluster:
         psql(cluster.dsn(1), *(f"CREATE DATABASE {name}" for name in NAMES))
         for name in NAMES:
