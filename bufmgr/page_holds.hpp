@@ -27,10 +27,11 @@ class PageHolds {
   // coherence::Holder::by; nothing if it is this session's own alone.  Waits for nothing.
   virtual bool held_by_others(PageId page, uint64_t* by) noexcept = 0;
   // The running transaction holds the page from now on until its end.  True: it had not in that mode.  kHeld: another
-  // does, in a mode that forbids it.  kNoHolds.  Otherwise as BufferPool::fix_exclusive().  REQUIRES: no guard held.
+  // does, in a mode that forbids it.  kNoHolds.  kGivenUp.  Otherwise as BufferPool::fix_exclusive().  REQUIRES: no
+  // guard held.
   virtual coherence::Result<bool> hold(PageId page, bool exclusive, Intent intent) = 0;
   // What the transaction holds of `from`, it holds of a new page, too, which takes over a part of what `from` covers.
-  // REQUIRES: both are latched exclusively.  kNoHolds.
+  // REQUIRES: both are latched exclusively.  kNoHolds, kGivenUp.
   virtual coherence::Status hold_part(PageId from, ExclusiveGuard& part) = 0;
 };
 

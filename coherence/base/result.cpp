@@ -18,6 +18,8 @@ const char* errc_name(Errc error) noexcept {
       return "held";
     case Errc::kNoHolds:
       return "no holds";
+    case Errc::kGivenUp:
+      return "given up";
     case Errc::kConflict:
       return "conflict";
     case Errc::kRestart:

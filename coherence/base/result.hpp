@@ -24,6 +24,7 @@ enum class Errc : uint8_t {
   kWouldBlock,    // a `try` operation met a holder
   kHeld,          // another transaction holds the page until its end (Session::holder(), bufmgr::Session::held_by())
   kNoHolds,       // a transaction, or all of a node, hold as many pages as they may
+  kGivenUp,       // the transaction's holds were taken away, because it was idle; nothing was changed
   kConflict,      // what a serializable transaction is to read was changed since its snapshot
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room

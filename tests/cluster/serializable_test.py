@@ -9,6 +9,7 @@ from harness import LONGER, SEED, Cluster, SqlError, eventually, together
 from stop_points import STOP_POINTS, Stops
 
 RETRY = {"40001", "40P01"}
+PATIENT = "gcl.hold_yield=-1"  # who is idle keeps its pages (hold_yield_test.py)
 BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 
 
@@ -17,7 +18,7 @@ class Two(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=(PATIENT,)))
         cls.cluster.sql(1, """
             CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL) USING gcl;
             CREATE TABLE plain (id int, v int) USING gcl;
@@ -471,7 +472,7 @@ class Strict(unittest.TestCase):
     """Pages are held until the commit is there for all primaries, not a moment less."""
 
     def test_nobody_comes_between_what_was_read_and_the_commit(self):
-        with Cluster(primaries=2, settings=(STOP_POINTS,)) as cluster:
+        with Cluster(primaries=2, settings=(STOP_POINTS, PATIENT)) as cluster:
             cluster.sql(1, "CREATE TABLE t (v int) USING gcl; CREATE TABLE u (v int) USING gcl; INSERT INTO t VALUES (0); "
                            "INSERT INTO u VALUES (0)")
             stops = Stops(cluster)
@@ -493,7 +494,7 @@ class Strict(unittest.TestCase):
 
 class Death(unittest.TestCase):
     def test_holds_of_a_primary_go_with_it(self):
-        with Cluster(primaries=3) as cluster:
+        with Cluster(primaries=3, settings=(PATIENT,)) as cluster:
             cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t VALUES (1, 0), (2, 0)")
             holder, waiter = cluster.session(2), cluster.session(1)
             holder.run(f"{BEGIN}; SELECT * FROM t; UPDATE t SET v = 1 WHERE id = 2")

@@ -125,7 +125,8 @@ Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at
 Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
   switch (snapshot.kind) {
     case SnapshotKind::kMvcc:
-      return snapshot.strict ? visible_strictly(txns, row, at, snapshot) : visible_mvcc(txns, row, at, snapshot);
+      return snapshot.strict && txns.session().holding() ? visible_strictly(txns, row, at, snapshot)
+                                                         : visible_mvcc(txns, row, at, snapshot);
     case SnapshotKind::kSelf:
       return visible_now(txns, row, false, nullptr);
     case SnapshotKind::kDirty:

@@ -6,13 +6,17 @@
 
 namespace engine {
 
-size_t HoldTable::bytes_for(uint32_t entries) { return sizeof(HoldTable) + entries * (sizeof(Bucket) + sizeof(Entry)); }
+size_t HoldTable::bytes_for(uint32_t entries, uint32_t sessions) {
+  return sizeof(HoldTable) + sessions * sizeof(Holder) + entries * (sizeof(Bucket) + sizeof(Entry));
+}
 
-HoldTable* HoldTable::create(void* memory, uint32_t entries, const std::atomic<uint32_t>* fence) {
-  static_assert(sizeof(HoldTable) % alignof(Entry) == 0 && sizeof(Bucket) % alignof(Entry) == 0);
+HoldTable* HoldTable::create(void* memory, uint32_t entries, uint32_t sessions, const std::atomic<uint32_t>* fence) {
+  static_assert(sizeof(HoldTable) % alignof(Holder) == 0 && sizeof(Bucket) % alignof(Entry) == 0);
   VERIFY(entries != 0);
   auto* table = new (memory) HoldTable{};
   table->entries_ = table->buckets_ = entries;
+  table->sessions_ = sessions;
+  for (uint32_t i = 0; i < sessions; ++i) new (reinterpret_cast<Holder*>(table + 1) + i) Holder{};
   table->fence_ = fence;
   for (uint32_t i = 0; i < entries; ++i) new (table->bucket() + i) Bucket{.spin = {}, .first = kNone};
   for (uint32_t i = 0; i < entries; ++i)
@@ -76,6 +80,15 @@ uint8_t HoldTable::leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* ne
     link = &at.next;
   }
   return modes;
+}
+
+bool HoldTable::first_of(const Bucket& bucket, TxnId by, uint64_t* page) {
+  for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
+    if (entry()[i].by != by) continue;
+    *page = entry()[i].page;
+    return true;
+  }
+  return false;
 }
 
 TxnId HoldTable::other_holder(PageId page, TxnId self) {

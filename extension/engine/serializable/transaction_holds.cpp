@@ -1,19 +1,12 @@
 #include "extension/engine/serializable/transaction_holds.hpp"
 
 #include "bufmgr/buffer_pool.hpp"
-#include "coherence/message/slots.hpp"
+#include "extension/engine/serializable/holder_words.hpp"
 
 namespace engine {
 
-namespace {
-
-// What coherence tells other nodes of an id (coherence::Holder::by).
-constexpr uint64_t kByMask = (uint64_t{1} << coherence::kHolderBits) - 1;
-uint64_t by_word(TxnId id) { return id.sequence() & kByMask; }
-
-}  // namespace
-
-TransactionHolds::TransactionHolds(TxnSystem& txns, HoldTable& table) : txns_(txns), table_(table) {
+TransactionHolds::TransactionHolds(TxnSystem& txns, HoldTable& table)
+    : txns_(txns), table_(table), holder_(table.holder(txns.session().id().value)) {
   txns_.session().set_holds(this);
 }
 
@@ -22,15 +15,35 @@ TransactionHolds::~TransactionHolds() {
   txns_.session().set_holds(nullptr);
 }
 
-void TransactionHolds::begin(uint32_t most) {
-  VERIFY(held_ == 0);
+void TransactionHolds::begin(uint32_t most, int32_t patience_ms) {
+  VERIFY(held_ == 0 && !by_.valid());
   most_ = most;
+  patience_ms_ = patience_ms;
   txns_.session().set_holding(true);
+}
+
+bool TransactionHolds::given_up() const noexcept {
+  return by_.valid() && holder_.word() == HolderWord::of(by_, HolderState::kGivenUp);
+}
+
+bool TransactionHolds::keep() noexcept { return !by_.valid() || holder_.keep(by_); }
+
+void TransactionHolds::read_on() noexcept {
+  VERIFY(given_up());
+  txns_.session().set_holding(false);
+}
+
+void TransactionHolds::forget() noexcept {
+  mine_.forget();
+  held_ = 0;
+  by_ = {};
+  holder_.end();
 }
 
 void TransactionHolds::end() noexcept {
   auto& session = txns_.session();
   session.set_holding(false);
+  if (!keep()) return forget();  // serializable.kept-or-taken: who has taken them lets go of the pages
   const std::atomic<uint32_t>* fence = &txns_.pool().coherence_node().fence_word();
   mine_.for_each([&](const Mine& mine) {
     if (!mine.page.valid()) return;                        // wanted, and not got
@@ -44,9 +57,7 @@ void TransactionHolds::end() noexcept {
     });
     session.coherence().serve_dropped(*line);
   });
-  mine_.forget();
-  held_ = 0;
-  by_ = {};
+  forget();
 }
 
 bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {
@@ -59,13 +70,15 @@ bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {
 template <class Guard>
 Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive) {
   TxnId other{};
-  const auto entered = table_.enter(guard.id(), by_, exclusive, &other, [&] { guard.hold(by_word(by_)); });
+  const auto entered = table_.enter(guard.id(), holder_, by_, exclusive, &other, [&] { guard.hold(by_word(by_)); });
   switch (entered) {
     case HoldTable::Entered::kHeld:
       txns_.session().note_held_by({txns_.node(), by_word(other)});
       return Errc::kHeld;
     case HoldTable::Entered::kFull:
       return Errc::kNoHolds;
+    case HoldTable::Entered::kGivenUp:
+      return Errc::kGivenUp;
     default:
       return entered == HoldTable::Entered::kNow;
   }
@@ -77,6 +90,8 @@ Result<bool> TransactionHolds::enter_latched(Result<Guard> guard, bool exclusive
 }
 
 Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) {
+  holder_.note_turn();
+  if (given_up()) return Errc::kGivenUp;  // for the sake of who waits for this one: the table would tell, too
   const Mine* before = mine_.find(page.raw);
   if (before != nullptr && before->page.valid() && (before->exclusive || !exclusive)) return false;
   if (held_ >= most_ && (before == nullptr || !before->page.valid())) return Errc::kNoHolds;
@@ -84,6 +99,7 @@ Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) 
     auto id = txns_.id_to_hold();
     if (!id) return id.error();
     by_ = *id;
+    holder_.begin(by_, patience_ms_);
   }
   Mine* mine = mine_.make(page.raw);
   if (mine == nullptr) return Errc::kNoMemory;
@@ -132,7 +148,7 @@ Status TransactionHolds::wait() {
   if (!id->valid()) return txns_.waiter().pause(1);
   auto status = txns_.status(*id);
   if (!status) return status.error();
-  return status->running() ? txns_.waiter().wait_for(*id, WaitFor::kPage) : txns_.waiter().pause(1);
+  return status->running() ? txns_.waiter().wait_for(*id, WaitFor::kHolds) : txns_.waiter().pause(1);
 }
 
 }  // namespace engine

@@ -3,6 +3,7 @@
 //   TransactionHolds holds(txns, table);      // once per session; the session asks it from then on
 //   holds.begin();                            // a serializable transaction that may write
 //   ... heap and blink hold what they read and write; kHeld: nothing has changed: wait(), and call again
+//   if (!holds.keep()) ...                    // they were given up: what was written must not be committed
 //   txns.commit(); holds.end();               // in this order (serializable.strict)
 #pragma once
 
@@ -19,14 +20,23 @@ class TransactionHolds final : public bufmgr::PageHolds {
   ~TransactionHolds() override;
   TransactionHolds(const TransactionHolds&) = delete;
 
-  // From now on the running transaction holds what it reads and writes, at most `most` pages.
-  void begin(uint32_t most);
+  // From now on the running transaction holds what it reads and writes, at most `most` pages.  `patience_ms`: as
+  // Holder::begin().
+  void begin(uint32_t most, int32_t patience_ms = kPatienceForever);
   bool begun() const { return txns_.session().holding(); }
+  // Whether its holds have been given up (HoldGiver): it may only read from now on, or roll back.
+  bool given_up() const noexcept;
+  uint32_t idle_ms() const noexcept { return holder_.idle_ms(); }  // if so: it was idle for so long
+  // They are gone, and the transaction reads on by its snapshot alone (serializable.given-up-reader).
+  void read_on() noexcept;
+  // Before the transaction ends: nobody takes them away from now on.  False: they were given up.
+  bool keep() noexcept;
   // REQUIRES: the transaction has ended, for all nodes.
   void end() noexcept;
   uint32_t held() const { return held_; }
 
-  // After kHeld, of any session: waits until the transaction that holds the page has ended, as far as it is known.
+  // After kHeld, of any session: waits until the transaction that holds the page has ended, or its holds were given up,
+  // as far as it is known.
   // Then the operation is called again.  kInterrupted: the host must raise what is pending.
   Status wait();
 
@@ -43,13 +53,16 @@ class TransactionHolds final : public bufmgr::PageHolds {
   Result<bool> enter(Guard& guard, bool exclusive);
   template <class Guard>
   Result<bool> enter_latched(Result<Guard> guard, bool exclusive);
+  void forget() noexcept;
   Result<TxnId> id_of(coherence::Holder holder);
 
   TxnSystem& txns_;
   HoldTable& table_;
+  Holder& holder_;
   GrowingMap<Mine> mine_;
   TxnId by_;  // valid while anything is held
   uint32_t held_ = 0, most_ = 0;
+  int32_t patience_ms_ = kPatienceForever;
 };
 
 }  // namespace engine

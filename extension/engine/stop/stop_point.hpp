@@ -33,6 +33,8 @@ namespace engine {
   POINT(kBlinkPageHalfDead, "blink_page_half_dead")        /* an empty page is half-dead, and still in its chain */    \
   POINT(kSequenceLeased, "sequence_leased")                /* a range of values is this node's; none was given out */  \
   POINT(kToastChunksStored, "toast_chunks_stored")         /* some chunks of a large value are stored, others not */   \
+  POINT(kHoldsUnmarked, "holds_unmarked")                  /* an idle session's holds are to be given up; no mark */   \
+  POINT(kHoldsMarked, "holds_marked")                      /* they are marked, and still there */                      \
   POINT(kXactPrepared, "xact_prepared")                    /* it is to commit; PostgreSQL has decided nothing */       \
   POINT(kXactLocallyCommitted, "xact_locally_committed")   /* PostgreSQL's commit is decided; the pool says nothing */ \
   POINT(kDdlLocked, "ddl_locked")                          /* every primary holds the locks of the statement */        \

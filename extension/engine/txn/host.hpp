@@ -10,7 +10,7 @@
 
 namespace engine {
 
-enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey, kPage };
+enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey, kPage, kHolds };
 
 // A row's queue, and in which mode a session waits in it (Waiter::enter_row_queue).
 struct RowQueue {
@@ -26,6 +26,7 @@ class Waiter {
  public:
   virtual ~Waiter() = default;
   // Waits until the transaction that `id` belongs to has ended, or (if it can) has rolled back the savepoint `id`.
+  // For kHolds, until its holds on pages have: they may be given up before it ends, which is asked for.
   // REQUIRES: no guard held.  It may return early: callers read the row again.  kInterrupted: the host must raise what
   // is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;

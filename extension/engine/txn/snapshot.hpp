@@ -24,7 +24,7 @@ struct Snapshot {
   Cts ts{};
   uint32_t command = 0;  // own changes at commands >= this are not seen
   // kMvcc, of a transaction that holds what it reads: pages are held before they are read, and a version that was made
-  // or ended since `ts` is kConflict (serializable/rules.md).
+  // or ended since `ts` is kConflict (serializable/rules.md).  Of no effect when it holds nothing any more.
   bool strict = false;
 };
 

@@ -39,7 +39,7 @@ void TxnSystem::end_speculation() noexcept {
   int watch = batch.load(words_.watch(node_, session_.id()));  // txn.wait-ends-with-speculation: behind the word
   if (!run_unordered(batch)) return;                           // the pool is gone, and with it all waiters
   speculation_ = speculation_.over();
-  if (batch.op(watch).old != 0) wake_watchers(batch.op(watch).old);
+  if (batch.op(watch).old != 0) wake_watchers(session_.id(), batch.op(watch).old);
 }
 
 // The status is loaded behind the word: while the transaction runs, its session's word is about a row of its own.

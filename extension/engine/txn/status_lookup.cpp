@@ -184,16 +184,54 @@ Result<bool> TxnSystem::watched(SessionId session) {
   return batch.op(load).old != 0;
 }
 
-void TxnSystem::wake_watchers(uint64_t seen) noexcept {
+void TxnSystem::wake_watchers(SessionId session, uint64_t seen) noexcept {
   NodeSet nodes;
   while (seen != 0) {
     nodes.bits |= seen;
     Batch batch(words_.clock().node());
-    int cas = batch.cas(words_.watch(node_, session_.id()), seen, 0);
+    int cas = batch.cas(words_.watch(node_, session), seen, 0);
     if (!run_unordered(batch)) return;
     seen = batch.cas_succeeded(cas) ? 0 : batch.op(cas).old;
   }
   if (!nodes.empty()) waker_.wake(nodes);
+}
+
+// As watch(); the word of the holds is behind the watch word, too (serializable.want-then-look).
+Result<bool> TxnSystem::want_holds(TxnId id) {
+  auto who = owner(id);
+  if (!who) return who.error();
+  if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
+  GCL_TRY(be_woken_by(id.node(), who->session));
+  HoldWord seen;
+  while (seen.sequence() < id.sequence()) {
+    Batch batch(words_.clock().node());
+    const int cas = batch.cas(words_.hold(id.node(), who->session), seen.raw, HoldWord::wanted(id).raw);
+    GCL_TRY(run_unordered(batch));
+    seen = HoldWord{batch.op(cas).old};
+    if (!batch.cas_succeeded(cas)) continue;
+    waker_.wake(NodeSet::of(id.node()));
+    break;
+  }
+  if (seen == HoldWord::given(id)) return false;
+  auto again = status(id);
+  if (!again) return again.error();
+  return again->running();
+}
+
+Status TxnSystem::wanted_holds(uint32_t count, HoldWord* to) {
+  static_assert(sizeof(HoldWord) == 8);
+  Batch batch(words_.clock().node());
+  batch.read(words_.hold(node_, {0}), to, count * uint32_t(sizeof(HoldWord)));
+  return run_unordered(batch);
+}
+
+Status TxnSystem::tell_given_up(SessionId session, TxnId id) {
+  Batch batch(words_.clock().node());
+  batch.cas(words_.hold(node_, session), HoldWord::wanted(id).raw, HoldWord::given(id).raw);
+  const int watch = batch.load(words_.watch(node_, session));
+  GCL_TRY(run_unordered(batch));
+  wake_watchers(session, batch.op(watch).old);
+  return {};
 }
 
 uint32_t TxnSystem::host_xid_of(TxnId id, TxnId top) const noexcept {

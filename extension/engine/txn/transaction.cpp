@@ -280,7 +280,7 @@ Result<Cts> TxnSystem::finish_commit(const Committing& committing) {
   int low = batch.load(words_.low_water(node_));
   GCL_TRY(run_unordered(batch));
   stop_at(session_, StopPoint::kTxnCommitted);
-  wake_watchers(committing.watch);
+  wake_watchers(session_.id(), committing.watch);
   Result<StatusWord> word = StatusWord::committed(cts);
   // A reader was faster; and if this session slept for long, the place is another id's by now.
   if (!batch.cas_succeeded(cas))
@@ -301,7 +301,7 @@ void TxnSystem::finish_holder() noexcept {
   batch.cas(words_.status(id), running_word().raw, StatusWord::committed(kFrozenCts).raw);
   const int watch = batch.load(words_.watch(node_, session_.id()));
   if (!run_unordered(batch)) return;  // as finish_aborted()
-  wake_watchers(batch.op(watch).old);
+  wake_watchers(session_.id(), batch.op(watch).old);
 }
 
 void TxnSystem::abort() noexcept {
@@ -323,7 +323,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
   batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
   int watch = batch.load(words_.watch(node_, session_.id()));
   if (!run_unordered(batch)) return;  // the pool is gone, and with it all that could see the id
-  wake_watchers(batch.op(watch).old);
+  wake_watchers(session_.id(), batch.op(watch).old);
   remember(id, StatusWord::aborted(parent));
 }
 

@@ -259,6 +259,12 @@ class TxnSystem {
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);
+  // The same for its holds on pages, which its node may be asked to give up: false: it has ended, or has none any more.
+  Result<bool> want_holds(TxnId id);
+  // What other sessions want of this node's: by session, up to `count` (serializable.want-then-look).
+  Status wanted_holds(uint32_t count, HoldWord* to);
+  // The holds of the transaction, of a session of this node, are gone: who waits for them is woken.
+  Status tell_given_up(SessionId session, TxnId id);
   // What to wait for on THIS node: the host's number of the savepoint `id` while that may be rolled back alone, else of
   // the transaction with that top id; 0: it is not running here (any more).
   uint32_t host_xid_of(TxnId id, TxnId top) const noexcept;
@@ -338,7 +344,7 @@ class TxnSystem {
   void end_transaction() noexcept;
   void finish_holder() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
-  void wake_watchers(uint64_t seen) noexcept;
+  void wake_watchers(SessionId session, uint64_t seen) noexcept;
   Status be_woken_by(NodeId node, SessionId session);
   Status read_own_speculation();
   void remember(TxnId id, StatusWord final_word);

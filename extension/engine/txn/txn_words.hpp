@@ -16,6 +16,7 @@
 //         56 swept        ids up to here that were aborted are forgotten: nothing names one (txn.forget-unnamed-ids)
 //   then  watch       u64 per node and session: the nodes to wake when the session's transaction ends
 //   then  session_lock u64 per node and session: the token of the lock it has; 0: none (txn.session-lock-token)
+//                     (from kSessionsMax on, where no session is:) hold: HoldWord of session number - kSessionsMax
 //   then  speculation u64 per node and session: the row that it may still take back (txn.speculation-names-row)
 //   then  host_xid    u64 per node and session: of the transaction that it prepared last: HostXidWord
 // Region::kStatusLog
@@ -34,6 +35,16 @@ constexpr coherence::PageId linked_page(uint64_t link) {
   return link == 0 ? coherence::PageId{} : coherence::PageId{link - 1};
 }
 constexpr uint64_t link_to(coherence::PageId page) { return page.raw + 1; }
+
+// Whose holds of a session's transactions others wait for, and whether its node has given them up
+// (serializable.want-then-look).  Its sequence only grows, until the node has died.
+struct HoldWord {
+  uint64_t raw = 0;
+  static constexpr HoldWord wanted(TxnId id) { return {id.sequence() << 1}; }
+  static constexpr HoldWord given(TxnId id) { return {id.sequence() << 1 | 1}; }
+  constexpr uint64_t sequence() const { return raw >> 1; }
+  constexpr bool operator==(const HoldWord&) const = default;
+};
 
 class TxnWords {
  public:
@@ -66,6 +77,11 @@ class TxnWords {
   }
   coherence::PoolAddress session_lock(NodeId n, coherence::SessionId s) const {
     return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
+  }
+  // No session has a number so high; a survivor clears these words with the locks of a node that died.
+  coherence::PoolAddress hold(NodeId n, coherence::SessionId s) const {
+    VERIFY(s.value < coherence::kSessionsMax);
+    return session_lock(n, {uint16_t(coherence::kSessionsMax + s.value)});
   }
   coherence::PoolAddress speculation(NodeId n, coherence::SessionId s) const {
     return session_lock(n, s) + uint64_t{nodes_} * sessions_ * 8;

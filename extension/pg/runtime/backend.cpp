@@ -269,7 +269,21 @@ void require_unfenced() {
     raise(coherence::Errc::kFenced, nullptr);
 }
 
+bool holds_given_up() noexcept { return attached != nullptr && attached->holds->given_up(); }
+
+// runtime.given-up-reads-on
+void meet_given_up() {
+  const engine::Transaction& current = attached->txns->current();
+  if (transaction_writes() || (current.wrote() && !current.only_holds())) refuse_given_up(attached->holds->idle_ms());
+  attached->holds->read_on();
+}
+
+void keep_holds(bool changes) {
+  if (attached != nullptr && !attached->holds->keep() && changes) refuse_given_up(attached->holds->idle_ms());
+}
+
 void prepare_to_write() {
+  if (holds_given_up()) refuse_given_up(attached->holds->idle_ms());
   const int level = GetCurrentTransactionNestLevel();
   if (level <= written_level) return;
   if (written_level == 0) ForceSyncCommit();

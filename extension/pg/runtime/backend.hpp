@@ -43,6 +43,12 @@ void count_in();
 bool counts_in() noexcept;  // whether it counts
 // At every end of a transaction.
 void forget_transaction() noexcept;
+// Whether the running transaction's holds were given up, because it was idle.  If so: it reads on, or is refused
+// (40001) if it has changed rows.
+bool holds_given_up() noexcept;
+void meet_given_up();
+// Before it commits: they are not given up any more; refused if they were, and it has changed anything.
+void keep_holds(bool changes);
 // When it has ended for all nodes: what it has held is let go (serializable.strict).
 void end_holds() noexcept;
 // After Errc::kHeld: as engine::TransactionHolds::wait().

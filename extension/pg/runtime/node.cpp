@@ -175,15 +175,16 @@ uint32_t holds_max() {
 bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
   ServerLoneRepair alone({uint8_t(settings.node_id)});
-  const bufmgr::NodeOptions options{.files = {.path = settings.pool,
-                                              .durable_path = pool_is_saved() ? settings.pool_file : nullptr,
-                                              .identity = compatibility.c_str()},
-                                    .transport = transport_settings(),
-                                    .node = {uint8_t(settings.node_id)},
-                                    .frames = frames_of_cache(),
-                                    .sessions_max = session_slots(),
-                                    .extra_bytes = holds_at() + engine::HoldTable::bytes_for(holds_max()),
-                                    .alone = &alone};
+  const bufmgr::NodeOptions options{
+      .files = {.path = settings.pool,
+                .durable_path = pool_is_saved() ? settings.pool_file : nullptr,
+                .identity = compatibility.c_str()},
+      .transport = transport_settings(),
+      .node = {uint8_t(settings.node_id)},
+      .frames = frames_of_cache(),
+      .sessions_max = session_slots(),
+      .extra_bytes = holds_at() + engine::HoldTable::bytes_for(holds_max(), session_slots()),
+      .alone = &alone};
   auto made = bufmgr::BufferPool::create_node(options, problem);
   if (made) return made.take().release();  // lives as long as the server; its processes inherit it
   *outcome = made.error();
@@ -261,7 +262,7 @@ void start_node() {
     the_redo = new recovery::RingRepair(*the_pool);
     the_pool->coherence_node().set_repair(the_redo);
     txn_shared = engine::TxnShared::create(the_pool->extra_memory(), session_slots());
-    holds = engine::HoldTable::create(the_pool->extra_memory() + holds_at(), holds_max(),
+    holds = engine::HoldTable::create(the_pool->extra_memory() + holds_at(), holds_max(), session_slots(),
                                       &the_pool->coherence_node().fence_word());
     relation_record_pool_id = the_pool->coherence_pool().pool_id();
     ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", settings.pool, settings.node_id));

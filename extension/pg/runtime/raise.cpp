@@ -27,6 +27,10 @@ void raise_unless_interrupted(Errc outcome, Relation rel) {
     const coherence::Status waited = wait_for_holder();
     outcome = waited ? Errc::kInterrupted : waited.error();
   }
+  if (outcome == Errc::kGivenUp) {
+    meet_given_up();
+    outcome = Errc::kInterrupted;
+  }
   if (outcome != Errc::kInterrupted) raise(outcome, rel);
   raise_carried_error();
   CHECK_FOR_INTERRUPTS();

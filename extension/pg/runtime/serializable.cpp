@@ -56,6 +56,7 @@ Whose whose(const RangeTblEntry* entry) {
 bool check_tables(List* tables, bool raises) {
   if (next_check != nullptr && !next_check(tables, raises)) return false;
   if (XactIsoLevel != XACT_SERIALIZABLE || node_pool() == nullptr || IsParallelWorker()) return true;
+  if (holds_given_up()) meet_given_up();
   ListCell* cell;
   foreach (cell, tables) {
     const Whose table = whose(static_cast<const RangeTblEntry*>(lfirst(cell)));
@@ -83,7 +84,15 @@ void use_in_serializable(engine::TransactionHolds& holds, engine::TxnSystem& txn
   // A savepoint may be READ ONLY in a transaction that is not.
   if (!may_hold || IsParallelWorker() || (XactReadOnly && GetCurrentTransactionNestLevel() == 1)) return;
   txns.set_host_xid(GetTopTransactionId());  // what others of this server wait for
-  holds.begin(uint32_t(settings.max_page_holds));
+  holds.begin(uint32_t(settings.max_page_holds), settings.hold_yield_ms);
+}
+
+void refuse_given_up(uint32_t idle_ms) {
+  ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+          errmsg("could not serialize access, because the transaction was idle"),
+          errdetail("Its pages were given up to others, who waited, after it had been idle for %u ms.", idle_ms),
+          errhint("The transaction might succeed if retried. A superuser may raise gcl.hold_yield for it."));
+  pg_unreachable();
 }
 
 bool serializable_uses_gcl() noexcept { return uses_gcl; }

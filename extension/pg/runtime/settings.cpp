@@ -1,6 +1,7 @@
 #include "extension/pg/runtime/settings.hpp"
 
 #include "coherence/base/ids.hpp"
+#include "extension/engine/serializable/holder.hpp"
 #include "extension/pg/boundary/pg.hpp"
 
 extern "C" {
@@ -97,6 +98,10 @@ void define_settings() {
   DefineCustomIntVariable("gcl.max_page_holds", "How many pages one SERIALIZABLE transaction may hold until its end.",
                           "All of a primary hold half of gcl.cache_size at most.", &settings.max_page_holds, 4096, 16,
                           INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+  DefineCustomIntVariable(
+      "gcl.hold_yield", "How long an idle SERIALIZABLE transaction may hold pages that others wait for.",
+      "After that it may only read, or has to be run again; -1: it holds them until it ends.", &settings.hold_yield_ms,
+      200, engine::kPatienceForever, INT_MAX, PGC_SUSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
   DefineCustomIntVariable("gcl.rejoin_timeout",
                           "How long a start waits until the other primaries have repaired what this one had when it "
                           "died.",

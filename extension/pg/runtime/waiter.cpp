@@ -94,12 +94,13 @@ void stop_waiting() noexcept {
   if (entry_waited_for >= 0 && table().leave(std::exchange(entry_waited_for, -1))) wake_member(node_pool()->node());
 }
 
-Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
+Status BackendWaiter::wait_for(TxnId id, engine::WaitFor why) {
   // A row of a dead transaction may lie on a page that is here: only the fence ends the wait for it.
   if (node_pool()->fenced()) return Errc::kFenced;
   auto owner = txns_->owner(id);
   if (!owner) return owner.error();
   if (owner->state == engine::TxnState::kCommitted || owner->state == engine::TxnState::kAborted) return {};
+  if (why == engine::WaitFor::kHolds) return wait_remote(hold_wait(id), owner->top.raw);
   if (owner->top.node() != txns_->node()) return wait_remote(id.raw, owner->top.raw);
   const uint32_t xid = txns_->host_xid_of(id, owner->top);
   if (xid == 0) return pause(1);  // it is just ending
@@ -159,7 +160,9 @@ class ServerTags final : public engine::WaitTags {
     LockRelease(&tag, ExclusiveLock, true);
   }
   bool watch(uint64_t id) override {
-    auto running = Speculation::is_wait_id(id) ? txns_.watch(Speculation::of_wait_id(id)) : txns_.watch(TxnId{id});
+    auto running = Speculation::is_wait_id(id) ? txns_.watch(Speculation::of_wait_id(id))
+                   : is_hold_wait(id)          ? txns_.want_holds(hold_waited_for(id))
+                                               : txns_.watch(TxnId{id});
     return running.ok() && *running;
   }
   void wake(uint32_t session) override { SetLatch(&ProcGlobal->allProcs[session].procLatch); }

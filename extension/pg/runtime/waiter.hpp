@@ -2,7 +2,8 @@
 // waiters (engine::NodeWaker).
 //
 // A local transaction, or savepoint that may be rolled back alone, is waited for on its xid's lock, a local speculation
-// on its token's; a remote one on the tag that the member worker holds for it (engine/txn/wait_table.hpp).  An ERROR
+// on its token's; a remote one on the tag that the member worker holds for it (engine/txn/wait_table.hpp), and so is
+// one's holds, also of this server: they may be given up before it ends.  An ERROR
 // from the lock manager (timeout, deadlock, cancel) is carried past the engine.
 #pragma once
 

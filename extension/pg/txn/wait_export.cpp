@@ -86,6 +86,9 @@ void add_remote(PGPROC* proc, uint64_t wait, const LockInstanceData& waiting, Co
   r.timeout_ms = uint32_t(own.timeout_ms);
   if (engine::Speculation::is_wait_id(own.remote.id))
     snprintf(r.what, sizeof r.what, "ShareLock on a speculative token of primary %d", target.node().value);
+  else if (is_hold_wait(own.remote.id))
+    snprintf(r.what, sizeof r.what, "ShareLock on pages of transaction " UINT64_FORMAT " of primary %d",
+             target.sequence(), target.node().value);
   else
     snprintf(r.what, sizeof r.what, "ShareLock on transaction " UINT64_FORMAT " of primary %d", target.sequence(),
              target.node().value);

@@ -60,9 +60,20 @@ void wait_until_doubts_are_over() {
   }
 }
 
+bool forbids_prepare(const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); }
+
+// Rows, or what all primaries share.
+bool changes_anything() {
+  const engine::TxnSystem* txns = attached_txns();
+  return transaction_writes() || any_deferred_free() ||
+         std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
+         (txns != nullptr && txns->current().wrote() && !txns->current().only_holds());
+}
+
 // What others drop is recorded when all have said what they drop, and before the others are asked.
 void pre_commit() {
   wait_until_doubts_are_over();
+  keep_holds(changes_anything());  // serializable.kept-or-taken: before anything is done for the commit
   call(index_sizes.pre_commit);
   record_deferred_frees();
   call(ddl.pre_commit);
@@ -126,8 +137,6 @@ void abort() noexcept {
 
 bool txns_hold() { return attached_txns() != nullptr && attached_txns()->current().only_holds(); }
 
-bool forbids_prepare(const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); }
-
 void on_transaction(XactEvent event, void*) {
   switch (event) {
     case XACT_EVENT_PRE_COMMIT:
@@ -141,9 +150,7 @@ void on_transaction(XactEvent event, void*) {
       return forget();
     case XACT_EVENT_PRE_PREPARE:
       // Pages made and dropped, and the other primaries' halves of DDL, end with this session's own commit.
-      if (transaction_writes() || any_deferred_free() ||
-          std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
-          (attached_txns() != nullptr && attached_txns()->current().wrote()))
+      if (changes_anything() || (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
                 txns_hold() ? errdetail("It is SERIALIZABLE, and holds what it has read of gcl tables.") : 0,

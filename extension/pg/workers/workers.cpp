@@ -9,6 +9,7 @@
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/commit_hold.hpp"
+#include "extension/pg/runtime/idle_sessions.hpp"
 #include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/orphan.hpp"
@@ -294,6 +295,8 @@ void member() {
   pqsignal(SIGUSR1, on_sigusr1_of_member);
   auto* watch = new DeadlockWatch(txns());  // as long as the process
   Sampler sampler(txns());
+  IdleSessions idle(node_holds()->sessions());
+  engine::HoldGiver holds(txns(), *node_holds(), idle);
   for (;;) {
     const uint32_t seen = member_event().load(std::memory_order_seq_cst);
     tick_process();
@@ -305,12 +308,14 @@ void member() {
     }
     end_dead_nodes();
     const bool retry = tend_waits(txns());
+    const auto given = pg_entry([&] { return holds.round(); });  // behind the waits of this node's own
     TimestampTz due = pg_entry([=] { return watch->round(); });
     ConditionVariableBroadcast(&node().answers);
     const auto moved = txns().tick();
     due = Min(due, sampler.round());
     long ms = member_sleeps_for(moved.ok() && *moved);
     if (retry) ms = Min(ms, kTagRetryMs);
+    if (!given.ok() || *given) ms = Min(ms, given.ok() ? long(**given) : kTagRetryMs);
     if (ms > 0) bufmgr::wait_for_wakeup(member_event(), seen, uint32_t(Min(ms, ms_until(due))));
   }
   watch->leave();

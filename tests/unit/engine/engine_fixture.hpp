@@ -26,7 +26,10 @@ class TestWaiter final : public Waiter {
  public:
   TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
   void serve(TxnSystem* txns) { txns_ = txns; }
-  coherence::Status wait_for(TxnId id, WaitFor) override { return wait(id, waits); }
+  coherence::Status wait_for(TxnId id, WaitFor why) override {
+    if (why != WaitFor::kHolds) return wait([=, this] { return txns_->watch(id); }, waits);
+    return wait([=, this] { return txns_->want_holds(id); }, waits);
+  }
   coherence::Result<bool> enter_row_queue(const RowQueue& queue) override {
     EXPECT_FALSE(queue_) << "one at a time";
     queue_ = queue;
@@ -38,7 +41,7 @@ class TestWaiter final : public Waiter {
     queue_.reset();
   }
   coherence::Status wait_for_speculation(const Speculation& speculation) override {
-    return wait(speculation, decision_waits);
+    return wait([=, this] { return txns_->watch(speculation); }, decision_waits);
   }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
@@ -53,8 +56,8 @@ class TestWaiter final : public Waiter {
   std::function<void()> on_wait;  // what others do as soon as it has begun to wait, in its thread
 
  private:
-  template <class What>
-  coherence::Status wait(const What& what, std::atomic<int>& count);
+  template <class Watch>
+  coherence::Status wait(Watch watch, std::atomic<int>& count);
   Engine& engine_;
   int node_;
   TxnSystem* txns_ = nullptr;
@@ -244,8 +247,8 @@ inline void Engine::restart(int n) {
   start(n);
 }
 
-template <class What>
-coherence::Status TestWaiter::wait(const What& what, std::atomic<int>& count) {
+template <class Watch>
+coherence::Status TestWaiter::wait(Watch watch, std::atomic<int>& count) {
   ++count;
   if (on_wait) on_wait();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -256,7 +259,7 @@ coherence::Status TestWaiter::wait(const What& what, std::atomic<int>& count) {
       std::lock_guard hold(node.mutex);
       seen = node.rings;
     }
-    auto running = txns_->watch(what);
+    auto running = watch();
     if (!running) return running.error();
     if (!*running) return {};
     std::unique_lock hold(node.mutex);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -16,12 +19,12 @@ class HoldTableTest : public ::testing::Test {
  protected:
   HoldTableTest() { table_ = make(kEntries); }
   HoldTable* make(uint32_t entries) {
-    memory_.push_back(std::make_unique<std::byte[]>(HoldTable::bytes_for(entries) + 64));
+    memory_.push_back(std::make_unique<std::byte[]>(HoldTable::bytes_for(entries, kSessions) + 64));
     auto at = (reinterpret_cast<uintptr_t>(memory_.back().get()) + 63) & ~uintptr_t{63};
-    return HoldTable::create(reinterpret_cast<void*>(at), entries, nullptr);
+    return HoldTable::create(reinterpret_cast<void*>(at), entries, kSessions, nullptr);
   }
   Entered enter(PageId page, TxnId by, bool exclusive) {
-    return table_->enter(page, by, exclusive, &other_, [this] { ++counted_; });
+    return table_->enter(page, table_->holder(0), by, exclusive, &other_, [this] { ++counted_; });
   }
   void leave(PageId page, TxnId by) {
     modes_ = "";
@@ -30,7 +33,7 @@ class HoldTableTest : public ::testing::Test {
       next_ = next;
     });
   }
-  static constexpr uint32_t kEntries = 8;
+  static constexpr uint32_t kEntries = 8, kSessions = 4;
   static constexpr PageId kPage{17}, kOther{18};
   static constexpr TxnId kA = TxnId::make({1}, 5), kB = TxnId::make({1}, 6), kC = TxnId::make({1}, 7);
   std::vector<std::unique_ptr<std::byte[]>> memory_;
@@ -102,7 +105,7 @@ TEST_F(HoldTableTest, ManyAtOnce) {
       for (int i = 0; i < kRounds; ++i) {
         const PageId page{uint64_t(i + n) % kPages};
         TxnId other{};
-        if (table_->enter(page, me, true, &other, [] {}) != Entered::kNow) {
+        if (table_->enter(page, table_->holder(uint32_t(n)), me, true, &other, [] {}) != Entered::kNow) {
           EXPECT_TRUE(other.valid() && other != me);
           continue;
         }
@@ -113,6 +116,100 @@ TEST_F(HoldTableTest, ManyAtOnce) {
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(table_->used(), 0u);
+}
+
+TEST_F(HoldTableTest, AllOfATransactionIsLetGo) {
+  table_->holder(0).begin(kA, 0);
+  EXPECT_EQ(enter(kPage, kA, false), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kB, false), Entered::kNow);
+  EXPECT_EQ(enter(kOther, kA, true), Entered::kNow);
+  ASSERT_TRUE(table_->holder(0).take(kA, 7));
+  std::vector<std::string> left;
+  int served = 0;
+  table_->leave_all(
+      kA,
+      [&](PageId page, bool shared, bool exclusive, TxnId next) {
+        left.push_back(std::to_string(page.raw) + (shared ? "S" : "") + (exclusive ? "X" : "") +
+                       (next.valid() ? "+" : ""));
+      },
+      [&](PageId) { ++served; });
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, (std::vector<std::string>{"17S+", "18X"}));
+  EXPECT_EQ(served, 2);
+  EXPECT_EQ(table_->used(), 1u);
+  EXPECT_EQ(enter(kOther, kA, false), Entered::kGivenUp);
+  EXPECT_EQ(table_->holder(0).idle_ms(), 7u);
+}
+
+// The mark comes while the transaction waits for the bucket (serializable.mark-under-bucket).
+TEST_F(HoldTableTest, NothingIsEnteredBehindTheMark) {
+  Holder& holder = table_->holder(1);
+  holder.begin(kA, 0);
+  std::atomic<bool> locked{false}, on_its_way{false}, go_on{false};
+  std::thread has_the_bucket([&] {
+    TxnId other{};
+    table_->enter(kPage, table_->holder(2), kB, false, &other, [&] {
+      locked.store(true);
+      while (!go_on.load()) std::this_thread::yield();
+    });
+  });
+  while (!locked.load()) std::this_thread::yield();
+  Entered entered{};
+  std::thread enters([&] {
+    TxnId other{};
+    on_its_way.store(true);
+    entered = table_->enter(kPage, holder, kA, false, &other, [] {});
+  });
+  while (!on_its_way.load()) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it stands at the bucket, most likely
+  ASSERT_TRUE(holder.take(kA, 0));
+  go_on.store(true);
+  has_the_bucket.join();
+  enters.join();
+  EXPECT_EQ(entered, Entered::kGivenUp);
+  EXPECT_EQ(table_->used(), 1u);
+}
+
+// Of many attempts at the same moment one side has come first (serializable.kept-or-taken).
+TEST(Holder, IsKeptOrTaken) {
+  constexpr uint64_t kRounds = 20000;
+  Holder holder;
+  std::atomic<uint64_t> begun{0}, tried{0};
+  std::atomic<bool> taken{false};
+  int kept = 0;
+  std::thread taker([&] {
+    for (uint64_t round = 1; round <= kRounds; ++round) {
+      while (begun.load() != round) std::this_thread::yield();
+      taken.store(holder.take(TxnId::make({1}, round), 1));
+      tried.store(round);
+    }
+  });
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    const TxnId by = TxnId::make({1}, round);
+    holder.begin(by, 0);
+    begun.store(round);
+    for (uint64_t pause = 0; pause < round % 64; ++pause) (void)holder.word();
+    const bool keeps = holder.keep(by);
+    kept += keeps;
+    while (tried.load() != round) std::this_thread::yield();
+    ASSERT_NE(keeps, taken.load());
+    EXPECT_EQ(holder.keep(by), keeps);
+    EXPECT_FALSE(holder.take(by, 1));
+    holder.end();
+  }
+  taker.join();
+  RecordProperty("kept", kept);
+}
+
+TEST(Holder, IsTakenOfTheTransactionThatWasMeant) {
+  Holder holder;
+  const TxnId first = TxnId::make({1}, 5), second = TxnId::make({1}, 6);
+  EXPECT_FALSE(holder.take(first, 1));
+  holder.begin(second, 30);
+  EXPECT_FALSE(holder.take(first, 1));
+  EXPECT_EQ(holder.patience_ms(), 30);
+  EXPECT_TRUE(holder.take(second, 1));
+  EXPECT_FALSE(holder.keep(second));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace engine_test {
 
-inline constexpr uint32_t kHoldsMax = 100;
+inline constexpr uint32_t kHoldsMax = 100, kSessions = 64;
 
 class HoldsTest : public ::testing::Test {
  protected:
@@ -22,7 +22,7 @@ class HoldsTest : public ::testing::Test {
     }
     // A serializable transaction begins.
     Snapshot begin(uint32_t command = 1) {
-      holds.begin(kHoldsMax);
+      holds.begin(kHoldsMax, patience_ms);
       Snapshot snapshot = worker.snapshot(command);
       snapshot.strict = true;
       return snapshot;
@@ -50,13 +50,14 @@ class HoldsTest : public ::testing::Test {
     Heap heap;
     RowBuffer buffer;
     Tid inserted;
+    int32_t patience_ms = kPatienceForever;
   };
 
   HoldsTest() : engine_({.cluster = {.nodes = 2}}) {
     for (int n = 0; n < 2; ++n) {
-      memory_.push_back(std::make_unique<std::byte[]>(HoldTable::bytes_for(kHoldsMax) + 64));
+      memory_.push_back(std::make_unique<std::byte[]>(HoldTable::bytes_for(kHoldsMax, kSessions) + 64));
       auto at = (reinterpret_cast<uintptr_t>(memory_.back().get()) + 63) & ~uintptr_t{63};
-      tables_.push_back(HoldTable::create(reinterpret_cast<void*>(at), kHoldsMax,
+      tables_.push_back(HoldTable::create(reinterpret_cast<void*>(at), kHoldsMax, kSessions,
                                           &engine_.cluster().pool(n).coherence_node().fence_word()));
     }
     Worker maker(engine_, 0);
