@@ -2,6 +2,7 @@
 
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/runtime/settings.hpp"
 
 namespace gcl {
@@ -24,6 +25,7 @@ namespace {
 
 void raise_unless_interrupted(Errc outcome, Relation rel) {
   if (outcome == Errc::kHeld) {
+    require_may_wait(rel);
     const coherence::Status waited = wait_for_holder();
     outcome = waited ? Errc::kInterrupted : waited.error();
   }

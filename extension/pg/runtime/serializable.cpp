@@ -12,8 +12,10 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "nodes/parsenodes.h"
+#include "parser/parsetree.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 }
 
@@ -25,6 +27,11 @@ namespace {
 bool uses_gcl = false, uses_local = false;
 
 ExecutorCheckPerms_hook_type next_check = nullptr;
+
+// Of the query that was started last.
+constexpr int kNowaitMax = 8;  // a query with more waits for pages of the rest
+Oid nowait_tables[kNowaitMax];
+int nowait_count = 0;
 
 [[noreturn]] void refuse_mixed() {
   ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -85,6 +92,26 @@ void use_in_serializable(engine::TransactionHolds& holds, engine::TxnSystem& txn
   if (!may_hold || IsParallelWorker() || (XactReadOnly && GetCurrentTransactionNestLevel() == 1)) return;
   txns.set_host_xid(GetTopTransactionId());  // what others of this server wait for
   holds.begin(uint32_t(settings.max_page_holds), settings.hold_yield_ms);
+}
+
+void note_row_marks(const PlannedStmt* plan) {
+  nowait_count = 0;
+  ListCell* cell;
+  foreach (cell, plan->rowMarks) {
+    const PlanRowMark* mark = lfirst_node(PlanRowMark, cell);
+    if (mark->waitPolicy != LockWaitError || mark->isParent || nowait_count == kNowaitMax) continue;
+    nowait_tables[nowait_count++] = rt_fetch(mark->rti, plan->rtable)->relid;
+  }
+}
+
+void require_may_wait(Relation rel) {
+  if (rel == nullptr || nowait_count == 0) return;
+  const Oid table = rel->rd_rel->relkind == RELKIND_INDEX ? rel->rd_index->indrelid : RelationGetRelid(rel);
+  for (int i = 0; i < nowait_count; ++i)
+    if (nowait_tables[i] == table)
+      ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+              errmsg("could not obtain lock on row in relation \"%s\"", get_rel_name(table)),
+              errdetail("A SERIALIZABLE transaction holds its page."));
 }
 
 void refuse_given_up(uint32_t idle_ms) {

@@ -6,6 +6,9 @@
 // runtime.given-up-reads-on: A transaction that was idle, and lost its holds to others who waited (HoldGiver), goes on
 //     as one that is READ ONLY if it has changed nothing; what it then would change is refused, and its commit if it
 //     has (serializable.given-up-reader).  The session meets that at its next query, page or commit.
+// runtime.no-wait-for-pages: FOR UPDATE and its like with NOWAIT fail (55P03) where they would wait for a page that is
+//     held, also to read the table, and SKIP LOCKED leaves out the rows of it.  A SERIALIZABLE transaction waits to
+//     read a page that another one has written, also with SKIP LOCKED: it has to know what is there.
 // runtime.serializable-one-mechanism: gcl tables and permanent local tables are refused in one SERIALIZABLE
 // transaction:
 //     the server watches the ones, holds guard the others, and each would see half of a cycle.
@@ -17,6 +20,7 @@
 #include "extension/pg/boundary/pg.hpp"
 
 extern "C" {
+#include "nodes/plannodes.h"
 #include "utils/relcache.h"
 }
 
@@ -36,6 +40,11 @@ bool serializable_is_local() noexcept;
 [[noreturn]] void refuse_given_up(uint32_t idle_ms);
 // At every end of a transaction.
 void forget_serializable() noexcept;
+
+// Of the query that was started last: which tables it locks rows of with NOWAIT.
+void note_row_marks(const PlannedStmt* plan);
+// Before it would wait for a page of the relation, a table or an index: 55P03 if it is one of them.
+void require_may_wait(Relation rel);
 
 // Which of a relation's pages (a table's, or an index's) the running transaction has to hold itself.
 struct HoldsOf {

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/query_start.hpp"
 #include "extension/pg/txn/snapshots.hpp"
@@ -51,8 +52,16 @@ std::byte* keep_row(Fetch& fetch, uint32_t bytes) {
   return fetch.row;
 }
 
-// Whether the query that was started last changes or locks rows.  Another one may be running: a hint.
+// Whether the query that was started last changes or locks rows, and waits for those.  Another one may be running: a
+// hint.
 bool query_writes = false;
+
+bool skips_locked(const PlannedStmt* plan) {
+  ListCell* cell;
+  foreach (cell, plan->rowMarks)
+    if (lfirst_node(PlanRowMark, cell)->waitPolicy == LockWaitSkip) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -61,6 +70,9 @@ static void note_query(const QueryStart& query) {
   forget_fetched();
   forget_found();
   query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
+  // It would wait for readers of pages whose rows it can leave out.
+  if (plan->commandType == CMD_SELECT && !plan->hasModifyingCTE && skips_locked(plan)) query_writes = false;
+  note_row_marks(plan);
 }
 
 void install_query_intents() { call_at_query_start(note_query); }

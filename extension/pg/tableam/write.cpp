@@ -273,6 +273,14 @@ engine::WaitPolicy policy_of(LockWaitPolicy policy) {
   return engine::WaitPolicy::kBlock;
 }
 
+// Who does not wait for a row does not wait for its page either (runtime.no-wait-for-pages).
+coherence::Result<engine::LockOutcome> lock_row(engine::Heap& heap, const engine::LockRequest& request) {
+  auto outcome = heap.lock(request, row_buffer());
+  if (request.policy == engine::WaitPolicy::kBlock || outcome.ok() || outcome.error() != Errc::kHeld) return outcome;
+  return engine::LockOutcome{.row = {.result = RowResult::kWouldBlock, .conflict = {.next = request.tid}},
+                             .tid = request.tid};
+}
+
 }  // namespace
 
 TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot* slot, CommandId cid,
@@ -290,10 +298,10 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   failure->traversed = false;
-  engine::LockOutcome outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+  engine::LockOutcome outcome = *until_done(rel, [&] { return lock_row(heap, request); });
   if (of_key && goes_there && outcome.row.result == RowResult::kUpdated) {
     request.same_key = false;
-    outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+    outcome = *until_done(rel, [&] { return lock_row(heap, request); });
   }
   if (outcome.row.result == RowResult::kWouldBlock && wait_policy == LockWaitError)
     ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
