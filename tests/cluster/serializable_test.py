@@ -1,5 +1,6 @@
 """SERIALIZABLE across primaries: what any order of whole transactions could have done, and nothing else."""
 import random
+import re
 import threading
 import time
 import unittest
@@ -58,7 +59,7 @@ class Two(unittest.TestCase):
         one.send(f"{sql_one}; COMMIT")
         time.sleep(0.05)
         two.send(f"{sql_two}; COMMIT")
-        done = []
+        done, self.said = [], []
         for session in (one, two):
             try:
                 session.result()
@@ -66,6 +67,7 @@ class Two(unittest.TestCase):
             except SqlError as error:
                 self.assertIn(error.state, RETRY, error)
                 done.append(False)
+            self.said.append("\n".join(session.collected))
             session.run("ROLLBACK")
         return done
 
@@ -151,6 +153,47 @@ class Two(unittest.TestCase):
             one.run("COMMIT")
             two.result()
 
+    def refuses_at_once(self, session, sql):
+        began = time.monotonic()
+        with self.assertRaises(SqlError) as raised:
+            session.run(sql)
+        self.assertEqual("55P03", raised.exception.state)
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_nowait(self):
+        for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
+            for one, two in self.places():
+                one.run(f"{BEGIN}; SELECT * FROM t WHERE id = 1")
+                two.run(f"BEGIN ISOLATION LEVEL {level}; SAVEPOINT s")
+                for sql in ("SELECT * FROM t WHERE id = 2 FOR UPDATE NOWAIT", "SELECT * FROM t FOR KEY SHARE NOWAIT"):
+                    self.refuses_at_once(two, sql)
+                    two.run("ROLLBACK TO s")
+                two.run("SELECT * FROM plain FOR UPDATE NOWAIT; ROLLBACK")
+                one.run("UPDATE t SET v = 1 WHERE id = 1")
+                self.refuses_at_once(two, f"BEGIN ISOLATION LEVEL {level}; SELECT * FROM t WHERE id = 2 FOR SHARE NOWAIT")
+                two.run("ROLLBACK")
+                one.run("COMMIT")
+                self.assertEqual("1", two.one("SELECT v FROM t WHERE id = 1 FOR UPDATE NOWAIT"))
+
+    def test_skip_locked(self):
+        for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
+            for one, two in self.places():
+                self.cluster.sql(1, "INSERT INTO t SELECT i, 0 FROM generate_series(11, 2000) i")
+                one.run(f"{BEGIN}; SELECT * FROM t WHERE id = 1")
+                taken = two.run(f"BEGIN ISOLATION LEVEL {level}; SELECT id FROM t FOR UPDATE SKIP LOCKED")
+                self.assertNotIn("1", taken)
+                self.assertGreater(len(taken), 1000)
+                two.run("ROLLBACK")
+                one.run("COMMIT")
+                self.assertEqual("2000", two.one("SELECT count(*) FROM (SELECT FROM t FOR UPDATE SKIP LOCKED) t"))
+
+    def test_skip_locked_leaves_out_what_is_written(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; UPDATE t SET v = 1 WHERE id = 1")
+            self.assertEqual([], two.run("SELECT id FROM t FOR UPDATE SKIP LOCKED"))
+            one.run("COMMIT")
+            self.assertEqual("10", two.one("SELECT count(*) FROM (SELECT FROM t FOR UPDATE SKIP LOCKED) t"))
+
     def test_readers_of_other_levels_never_wait(self):
         for one, two in self.places():
             one.run(f"{BEGIN}; SELECT count(*) FROM t; UPDATE t SET v = 1")
@@ -192,6 +235,34 @@ class Two(unittest.TestCase):
             done = self.race(one, two, "UPDATE t SET v = v + 1 WHERE id = 1", "UPDATE t SET v = v + 1 WHERE id = 1")
             self.assertEqual(1, sum(done))
             self.assertLess(time.monotonic() - began, 15)
+
+    def test_who_waits_for_whose_pages_is_shown(self):
+        for one, two in self.places():
+            pids, other = (one.pid(), two.pid()), 2 if two.dsn != one.dsn else 1
+            one.run(f"{BEGIN}; SELECT * FROM t")
+            two.send("UPDATE t SET v = 1 WHERE id = 1")
+            self.assertTrue(two.blocked())
+            for k in (1, 2, 3):
+                seen = self.cluster.session(k).run("SELECT node, pid, blocked_by_node, blocked_by_pid, waits_for FROM gcl_stat_waits")
+                self.assertEqual(1, len(seen), seen)
+                node, pid, by_node, by_pid, waits_for = seen[0].split("|")
+                self.assertEqual((str(other), str(pids[1]), "1", str(pids[0])), (node, pid, by_node, by_pid))
+                self.assertRegex(waits_for, r"^ShareLock on pages of transaction \d+ of primary 1$")
+            one.run("COMMIT")
+            two.result()
+
+    def test_a_deadlock_names_both(self):
+        for one, two in self.places():
+            pids = {str(one.pid()), str(two.pid())}
+            for session in (one, two):
+                session.run(f"{BEGIN}; SELECT count(*) FROM t")
+            done = self.race(one, two, "UPDATE t SET v = v + 1 WHERE id = 1", "UPDATE t SET v = v + 1 WHERE id = 1")
+            self.assertEqual(1, sum(done))
+            victim = self.said[0 if not done[0] else 1]
+            detail = re.findall(r"Process (\d+) of primary \d waits for ShareLock on pages of transaction \d+ of primary \d; "
+                                r"blocked by process (\d+) of primary \d\.", victim)
+            self.assertEqual(2, len(detail), victim)
+            self.assertEqual([pids, pids], [set(pair) for pair in detail])
 
     def test_a_deadlock_of_a_hold_and_a_row_lock_is_found(self):
         for one, two in self.places():
