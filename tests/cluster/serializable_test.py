@@ -343,10 +343,12 @@ class Two(unittest.TestCase):
         session, other = self.cluster.session(1), self.cluster.session(2)
         self.cluster.sql(1, "INSERT INTO plain SELECT i, 0 FROM generate_series(1, 20000) i")
         session.run("SET gcl.max_page_holds = 16")
-        with self.assertRaises(SqlError) as raised:
-            session.run(f"{BEGIN}; SELECT count(*) FROM plain")
-        self.assertEqual("53400", raised.exception.state)
-        session.run("ROLLBACK")
+        for sql in ("UPDATE t SET v = 1; SELECT count(*) FROM plain", "SELECT count(*) FROM plain; UPDATE t SET v = 1",
+                    "UPDATE plain SET v = 1", "SELECT count(*) FROM plain; CREATE TABLE made (i int) USING gcl; COMMIT"):
+            with self.subTest(sql=sql), self.assertRaises(SqlError) as raised:
+                session.run(f"{BEGIN}; {sql}")
+            self.assertEqual("53400", raised.exception.state)
+            session.run("ROLLBACK")
         self.assertEqual("20010", session.one(f"{BEGIN}; LOCK TABLE plain IN SHARE MODE; SELECT count(*) FROM plain"))
         other.send("INSERT INTO plain VALUES (1, 1)")
         self.assertTrue(other.blocked())
@@ -354,6 +356,26 @@ class Two(unittest.TestCase):
         other.result()
         session.run(f"{BEGIN}; LOCK TABLE plain IN ACCESS EXCLUSIVE MODE; UPDATE plain SET v = 1; COMMIT")
         session.run(f"{BEGIN}; CREATE TABLE made USING gcl AS SELECT i FROM generate_series(1, 50000) i; COMMIT; DROP TABLE made")
+
+    def test_who_reads_more_than_it_may_hold_reads_on(self):
+        """Of more pages than the primary has room for: as READ ONLY from the start, so it stops nobody any more."""
+        self.cluster.sql(1, "CREATE TABLE large (i int, pad text) USING gcl; ALTER TABLE large ALTER pad SET STORAGE PLAIN;"
+                            "INSERT INTO large SELECT i, repeat('x', 4000) FROM generate_series(1, 12000) i")
+        try:
+            for one, two in ((self.cluster.session(1), self.cluster.session(k)) for k in (1, 2)):
+                before = one.run(f"{BEGIN}; SELECT count(*), sum(v) FROM plain; SELECT count(*), sum(i) FROM large")
+                two.run("INSERT INTO large VALUES (12001, ''); UPDATE plain SET v = v + 1; UPDATE large SET pad = '' WHERE i < 10")
+                self.assertEqual(before, one.run("SELECT count(*), sum(v) FROM plain; SELECT count(*), sum(i) FROM large"))
+                one.run("COMMIT")
+                two.run("DELETE FROM large WHERE i > 12000")
+                one.run(f"{BEGIN}; SELECT * FROM t")  # the next one holds again
+                two.send("UPDATE t SET v = 1")
+                self.assertTrue(two.blocked())
+                one.run("COMMIT")
+                two.result()
+        finally:
+            self.cluster.close_sessions()
+            self.cluster.sql(1, "DROP TABLE large")
 
     def test_vacuum_goes_on(self):
         one, two = self.cluster.session(1), self.cluster.session(2)

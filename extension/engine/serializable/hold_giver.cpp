@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "extension/engine/serializable/holder_words.hpp"
+#include "extension/engine/serializable/given_up.hpp"
 #include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
@@ -45,28 +45,8 @@ Result<std::optional<uint32_t>> HoldGiver::look_at(SessionId session, TxnId by, 
     if (!holder.take(by, *idle)) return due;
     stop_at(txns_.session(), StopPoint::kHoldsMarked);
   }
-  GCL_TRY(give_up(session, by));  // again, where a former round could not tell
+  GCL_TRY(let_go_given_up(txns_, table_, session, by));  // again, where a former round could not tell
   return due;
-}
-
-// The mark is there (serializable.mark-under-bucket).
-Status HoldGiver::give_up(SessionId session, TxnId by) {
-  auto& pool = txns_.pool();
-  const std::atomic<uint32_t>* fence = &pool.coherence_node().fence_word();
-  coherence::Line* line = nullptr;
-  table_.leave_all(
-      by,
-      [&](PageId page, bool shared, bool exclusive, TxnId next) {
-        line = pool.find(page);  // frames.no-pins: as long as it is counted
-        VERIFY(line != nullptr || pool.fenced());
-        const uint64_t named = next.valid() ? by_word(next) : 0;
-        if (line != nullptr && shared) coherence::Session::uncount_hold(*line, false, by_word(by), named, fence);
-        if (line != nullptr && exclusive) coherence::Session::uncount_hold(*line, true, by_word(by), named, fence);
-      },
-      [&](PageId) {
-        if (line != nullptr) txns_.session().coherence().serve_dropped(*line);
-      });
-  return txns_.tell_given_up(session, by);
 }
 
 }  // namespace engine

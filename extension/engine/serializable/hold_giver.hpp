@@ -31,7 +31,6 @@ class HoldGiver {
  private:
   // As round(), of one session's transaction that holds what others want.
   Result<std::optional<uint32_t>> look_at(SessionId session, TxnId by, HolderState state);
-  Status give_up(SessionId session, TxnId by);
 
   TxnSystem& txns_;
   HoldTable& table_;

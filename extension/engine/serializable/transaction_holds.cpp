@@ -1,7 +1,7 @@
 #include "extension/engine/serializable/transaction_holds.hpp"
 
 #include "bufmgr/buffer_pool.hpp"
-#include "extension/engine/serializable/holder_words.hpp"
+#include "extension/engine/serializable/given_up.hpp"
 
 namespace engine {
 
@@ -33,17 +33,28 @@ void TransactionHolds::read_on() noexcept {
   txns_.session().set_holding(false);
 }
 
+bool TransactionHolds::give_up() noexcept {
+  if (!by_.valid() || !holder_.take(by_, 0)) return false;
+  gave_up_ = true;
+  (void)let_go_given_up(txns_, table_, txns_.session().id(), by_);  // what fails is left to HoldGiver
+  return true;
+}
+
 void TransactionHolds::forget() noexcept {
   mine_.forget();
+  gave_up_ = false;
   held_ = 0;
   by_ = {};
   holder_.end();
 }
 
 void TransactionHolds::end() noexcept {
-  auto& session = txns_.session();
-  session.set_holding(false);
-  if (!keep()) return forget();  // serializable.kept-or-taken: who has taken them lets go of the pages
+  txns_.session().set_holding(false);
+  if (keep()) leave_all();  // else they are gone, or go without us (serializable.kept-or-taken)
+  forget();
+}
+
+void TransactionHolds::leave_all() noexcept {
   const std::atomic<uint32_t>* fence = &txns_.pool().coherence_node().fence_word();
   mine_.for_each([&](const Mine& mine) {
     if (!mine.page.valid()) return;                        // wanted, and not got
@@ -55,9 +66,8 @@ void TransactionHolds::end() noexcept {
       if (shared) coherence::Session::uncount_hold(*line, false, by_word(by_), named, fence);
       if (exclusive) coherence::Session::uncount_hold(*line, true, by_word(by_), named, fence);
     });
-    session.coherence().serve_dropped(*line);
+    txns_.session().coherence().serve_dropped(*line);
   });
-  forget();
 }
 
 bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {

@@ -27,6 +27,10 @@ class TransactionHolds final : public bufmgr::PageHolds {
   // Whether its holds have been given up (HoldGiver): it may only read from now on, or roll back.
   bool given_up() const noexcept;
   uint32_t idle_ms() const noexcept { return holder_.idle_ms(); }  // if so: it was idle for so long
+  // Gives them up itself, all of them, because there are to be more than it may have.  False: they were given up
+  // before.
+  bool give_up() noexcept;
+  bool gave_up() const noexcept { return gave_up_; }  // the transaction itself
   // They are gone, and the transaction reads on by its snapshot alone (serializable.given-up-reader).
   void read_on() noexcept;
   // Before the transaction ends: nobody takes them away from now on.  False: they were given up.
@@ -53,6 +57,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   Result<bool> enter(Guard& guard, bool exclusive);
   template <class Guard>
   Result<bool> enter_latched(Result<Guard> guard, bool exclusive);
+  void leave_all() noexcept;
   void forget() noexcept;
   Result<TxnId> id_of(coherence::Holder holder);
 
@@ -63,6 +68,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   TxnId by_;  // valid while anything is held
   uint32_t held_ = 0, most_ = 0;
   int32_t patience_ms_ = kPatienceForever;
+  bool gave_up_ = false;
 };
 
 }  // namespace engine

@@ -269,21 +269,40 @@ void require_unfenced() {
     raise(coherence::Errc::kFenced, nullptr);
 }
 
+namespace {
+
+// REQUIRES: its holds are given up.
+[[noreturn]] void refuse_change() {
+  if (attached->holds->gave_up()) refuse_too_many_holds();
+  refuse_given_up(attached->holds->idle_ms());
+}
+
+bool changed_rows() {
+  const engine::Transaction& current = attached->txns->current();
+  return transaction_writes() || (current.wrote() && !current.only_holds());
+}
+
+}  // namespace
+
 bool holds_given_up() noexcept { return attached != nullptr && attached->holds->given_up(); }
 
 // runtime.given-up-reads-on
 void meet_given_up() {
-  const engine::Transaction& current = attached->txns->current();
-  if (transaction_writes() || (current.wrote() && !current.only_holds())) refuse_given_up(attached->holds->idle_ms());
+  if (changed_rows()) refuse_change();
   attached->holds->read_on();
 }
 
+bool give_up_holds() {
+  if (attached == nullptr || changed_rows()) return false;
+  return attached->holds->give_up() || holds_given_up();
+}
+
 void keep_holds(bool changes) {
-  if (attached != nullptr && !attached->holds->keep() && changes) refuse_given_up(attached->holds->idle_ms());
+  if (attached != nullptr && !attached->holds->keep() && changes) refuse_change();
 }
 
 void prepare_to_write() {
-  if (holds_given_up()) refuse_given_up(attached->holds->idle_ms());
+  if (holds_given_up()) refuse_change();
   const int level = GetCurrentTransactionNestLevel();
   if (level <= written_level) return;
   if (written_level == 0) ForceSyncCommit();

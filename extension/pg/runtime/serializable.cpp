@@ -122,6 +122,17 @@ void refuse_given_up(uint32_t idle_ms) {
   pg_unreachable();
 }
 
+void refuse_too_many_holds() {
+  ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+          errmsg("SERIALIZABLE transactions hold too many pages of gcl tables"),
+          errdetail("This one has read more of them than it may hold, which is %d, or than this primary had room for. "
+                    "Since then it may only read.",
+                    settings.max_page_holds),
+          errhint("LOCK TABLE in SHARE MODE what it reads so much of, or raise gcl.max_page_holds; or let it be "
+                  "READ ONLY."));
+  pg_unreachable();
+}
+
 bool serializable_uses_gcl() noexcept { return uses_gcl; }
 bool serializable_is_local() noexcept { return uses_local; }
 

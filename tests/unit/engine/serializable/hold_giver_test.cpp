@@ -141,6 +141,19 @@ TEST_F(HoldGiverTest, WhatWasWrittenStaysItsOwn) {
   EXPECT_FALSE(other.read(mine, other.worker.snapshot())->found);
 }
 
+TEST_F(HoldGiverTest, WhoGivesUpByItselfReadsOn) {
+  Actor writer(*this, 1);
+  while_waits(writer, [&] { EXPECT_TRUE(reader_.holds.give_up()); });
+  EXPECT_TRUE(reader_.holds.gave_up());
+  EXPECT_FALSE(reader_.holds.give_up());
+  EXPECT_FALSE(reader_.holds.keep());
+  EXPECT_EQ(tables_[0]->used(), 0u);
+  EXPECT_EQ(writer.update(row_), Errc::kOk);
+  reader_.commit();
+  EXPECT_FALSE(reader_.holds.gave_up());
+  EXPECT_FALSE(reader_.holds.give_up());  // of nothing
+}
+
 // A hold that was asked for before the mark, and comes behind it.
 TEST_F(HoldGiverTest, NothingIsHeldBehindTheMark) {
   Actor writer(*this, 0);
