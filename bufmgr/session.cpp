@@ -118,7 +118,11 @@ void WaitCheck::latched(const coherence::Line& wanted) const noexcept {
 
 bool Session::look_at_holds(coherence::Line& line, PageId page) noexcept {
   uint64_t by = 0;
-  if (!holds_->held_by_others(page, &by)) return true;
+  if (!line.held() || !holds_->held_by_others(page, &by)) {
+    if (line.refused_writer()) line.forget_refused_writer();
+    return true;
+  }
+  line.note_refused_writer();
   coherence_.unlock_exclusive(line);
   held_by_ = {coherence_.node().id(), by};
   return false;

@@ -211,7 +211,7 @@ class Session {
 
   // Whether no other transaction of this node holds the page, which was just latched exclusively; else the latch ends.
   bool may_change(coherence::Line& line, PageId page) noexcept {
-    return !line.held() || holds_ == nullptr || look_at_holds(line, page);
+    return line.free_of_holds() || holds_ == nullptr || look_at_holds(line, page);
   }
   bool look_at_holds(coherence::Line& line, PageId page) noexcept;
 

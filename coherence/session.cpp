@@ -56,7 +56,7 @@ void Session::hold(Line& line, bool exclusive, uint64_t by) {
   VERIFY(state.msi == MsiState::kModified || (!exclusive && state.msi == MsiState::kShared));
   VERIFY(++count != 0 && by >> kHolderBits == 0);
   state.held_by = by;
-  fields(line).held.store(true, std::memory_order_relaxed);
+  fields(line).holding.fetch_or(LineFields::kHeld, std::memory_order_relaxed);
 }
 
 void Session::drop_hold(Line& line, bool exclusive, uint64_t by, uint64_t next) {
@@ -71,7 +71,8 @@ void Session::uncount_hold(Line& line, bool exclusive, uint64_t by, uint64_t nex
   auto& count = exclusive ? state.holds_exclusive : state.holds_shared;
   VERIFY(count-- != 0);
   if (state.held_by == by) state.held_by = next;
-  if (state.holds_shared == 0 && state.holds_exclusive == 0) fields(line).held.store(false, std::memory_order_relaxed);
+  if (state.holds_shared == 0 && state.holds_exclusive == 0)
+    fields(line).holding.fetch_and(uint8_t(~LineFields::kHeld), std::memory_order_relaxed);
 }
 
 void Session::serve_dropped(Line& line) noexcept {

@@ -26,7 +26,18 @@ class alignas(64) Line {
 
   // Whether a transaction of this node holds the page (coherence.held-until-end).  Under an exclusive latch it may only
   // become false: a hold is begun under a latch.
-  bool held() const noexcept { return fields_.held.load(std::memory_order_relaxed); }
+  bool held() const noexcept { return (fields_.holding.load(std::memory_order_relaxed) & LineFields::kHeld) != 0; }
+  // Whether a writer was told that the page is held, and nobody has had it exclusively since
+  // (coherence.refused-writer-noted).
+  bool refused_writer() const noexcept {
+    return (fields_.holding.load(std::memory_order_relaxed) & LineFields::kRefused) != 0;
+  }
+  // Neither of both.
+  bool free_of_holds() const noexcept { return fields_.holding.load(std::memory_order_relaxed) == 0; }
+  void note_refused_writer() noexcept { fields_.holding.fetch_or(LineFields::kRefused, std::memory_order_relaxed); }
+  void forget_refused_writer() noexcept {
+    fields_.holding.fetch_and(uint8_t(~LineFields::kRefused), std::memory_order_relaxed);
+  }
 
   // --- optimistic: loads only ----------------------------------------------------------------------------------------
   // Whether the page can be read now; `*token` goes to validate().

@@ -10,6 +10,7 @@
 namespace coherence {
 
 struct LineFields {
+  static constexpr uint8_t kHeld = 1, kRefused = 2;  // coherence.refused-writer-noted
   std::atomic<uint64_t> latch;
   std::atomic<uint64_t> page;
   std::atomic<uint64_t> dirty[2];
@@ -18,7 +19,7 @@ struct LineFields {
   std::atomic<uint64_t> turns;         // local turns taken while a request was parked, readers' and writers'
   std::atomic<uint32_t> wake;          // futex word of local waiters
   std::atomic<bool> taken_to_write;    // by Intent::kWrite, and not changed since
-  std::atomic<bool> held;              // LineState::holds_shared or holds_exclusive is not 0
+  std::atomic<uint8_t> holding;        // kHeld: LineState::holds_shared or holds_exclusive is not 0; kRefused
   std::atomic<uint16_t> passed_on_us;  // when LineState::passed_to got the page: microseconds, wrapped
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin;

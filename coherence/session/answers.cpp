@@ -11,6 +11,7 @@ uint32_t Answers::reply(const PeerRequest& request, const Reply& reply) noexcept
 void Answers::send(Line& line, const Actions& actions) noexcept {
   for (int i = 0; i < actions.reply_count; i++) {
     const Actions::Reply& r = actions.replies[i];
+    if (r.kind == ReplyKind::kHeld && !is_reader(r.to.kind)) line.note_refused_writer();
     const uint64_t passed_to = r.passed_to.valid() ? r.passed_to.value + 1u : 0;
     reply(r.to, {.kind = r.kind,
                  .page = session_.node.frame(line),

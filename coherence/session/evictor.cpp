@@ -70,6 +70,7 @@ void Evictor::finish_evict(Line& line) {
     SpinGuard guard(f.spin, session_.node.fence);
     VERIFY(line.word().exclusive() && f.state.op == LineOp::kIdle && f.state.msi == MsiState::kInvalid);
     f.page.store(PageId{}.raw, std::memory_order_relaxed);
+    f.holding.store(0, std::memory_order_relaxed);
   }
   latches_.end_latch(line, LatchEnd::kRelease, MsiState::kInvalid);
 }

@@ -35,6 +35,7 @@ Result<std::optional<uint32_t>> HoldGiver::look_at(SessionId session, TxnId by, 
   std::optional<uint32_t> due;
   Holder& holder = table_.holder(session.value);
   const int32_t patience = holder.patience_ms();
+  holder.note_wanted();
   if (state == HolderState::kKeeps) return due;  // its end wakes who waits
   if (state == HolderState::kHolds) {
     if (patience == kPatienceForever) return due;

@@ -20,7 +20,8 @@ HoldTable* HoldTable::create(void* memory, uint32_t entries, uint32_t sessions, 
   table->fence_ = fence;
   for (uint32_t i = 0; i < entries; ++i) new (table->bucket() + i) Bucket{.spin = {}, .first = kNone};
   for (uint32_t i = 0; i < entries; ++i)
-    new (table->entry() + i) Entry{.page = 0, .by = {}, .next = i + 1 < entries ? i + 1 : kNone, .modes = 0};
+    new (table->entry() + i)
+        Entry{.page = 0, .by = {}, .next = i + 1 < entries ? i + 1 : kNone, .modes = 0, .session = 0};
   return table;
 }
 
@@ -40,7 +41,8 @@ void HoldTable::give_back(uint32_t index) {
   used_.store(used_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
-HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, TxnId by, bool exclusive, TxnId* other) {
+HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by, bool exclusive,
+                                           TxnId* other) {
   const uint8_t wanted = exclusive ? kExclusive : kShared;
   Entry* mine = nullptr;
   for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
@@ -57,7 +59,7 @@ HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, TxnId by
     const uint32_t index = take_free();
     if (index == kNone) return Entered::kFull;
     mine = entry() + index;
-    *mine = {.page = page.raw, .by = by, .next = bucket.first, .modes = 0};
+    *mine = {.page = page.raw, .by = by, .next = bucket.first, .modes = 0, .session = session};
     bucket.first = index;
   }
   if ((mine->modes & wanted) != 0) return Entered::kBefore;
@@ -97,6 +99,16 @@ TxnId HoldTable::other_holder(PageId page, TxnId self) {
   for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next)
     if (entry()[i].page == page.raw && entry()[i].by != self) return entry()[i].by;
   return {};
+}
+
+bool HoldTable::holder_is_wanted(PageId page) {
+  Bucket& bucket = bucket_of(page);
+  coherence::SpinGuard guard(bucket.spin, fence_);
+  for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
+    const Entry& at = entry()[i];
+    if (at.page == page.raw && holder(at.session).word().by() == at.by && holder(at.session).wanted()) return true;
+  }
+  return false;
 }
 
 }  // namespace engine

@@ -50,7 +50,8 @@ class HoldTable {
     Bucket& bucket = bucket_of(page);
     coherence::SpinGuard guard(bucket.spin, fence_);
     if (of.word() == HolderWord::of(by, HolderState::kGivenUp)) return Entered::kGivenUp;  // mark-under-bucket
-    const Entered entered = enter_locked(bucket, page, by, exclusive, other);
+    const auto session = uint16_t(&of - &holder(0));
+    const Entered entered = enter_locked(bucket, page, session, by, exclusive, other);
     if (entered == Entered::kNow) count();
     return entered;
   }
@@ -84,6 +85,8 @@ class HoldTable {
   }
   // A transaction but `self` that holds the page; invalid: there is none.
   TxnId other_holder(PageId page, TxnId self);
+  // Whether somebody waits for one that holds the page (Holder::wanted()).
+  bool holder_is_wanted(PageId page);
 
   uint32_t entries() const { return entries_; }
   // Entries in use, as they were a moment ago.
@@ -97,12 +100,13 @@ class HoldTable {
     TxnId by;
     uint32_t next;
     uint8_t modes;
+    uint16_t session;
   };
   struct Bucket {
     std::atomic<uint32_t> spin;
     uint32_t first;
   };
-  Entered enter_locked(Bucket& bucket, PageId page, TxnId by, bool exclusive, TxnId* other);
+  Entered enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by, bool exclusive, TxnId* other);
   uint8_t leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* next);
   Bucket& bucket_of(PageId page) { return bucket()[(page.raw * 0x9E3779B97F4A7C15ull >> 32) % buckets_]; }
   bool first_of(const Bucket& bucket, TxnId by, uint64_t* page);

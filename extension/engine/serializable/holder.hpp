@@ -44,6 +44,7 @@ class alignas(64) Holder {
   void begin(TxnId by, int32_t patience_ms) noexcept {
     patience_ms_.store(patience_ms, std::memory_order_relaxed);
     idle_ms_.store(0, std::memory_order_relaxed);
+    wanted_.store(false, std::memory_order_relaxed);
     word_.store(HolderWord::of(by, HolderState::kHolds).raw, std::memory_order_release);
   }
   // From now on nothing is taken away.  False: it has been.
@@ -59,6 +60,9 @@ class alignas(64) Holder {
     idle_ms_.store(idle_ms, std::memory_order_relaxed);  // told by the session after it has seen kGivenUp
     return step(by, HolderState::kGivenUp);
   }
+  // Somebody waits for what it holds: said by the node's worker, and a hint (serializable.readers-stand-behind).
+  void note_wanted() noexcept { wanted_.store(true, std::memory_order_relaxed); }
+  bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   int32_t patience_ms() const noexcept { return patience_ms_.load(std::memory_order_relaxed); }
   uint32_t idle_ms() const noexcept { return idle_ms_.load(std::memory_order_relaxed); }
   // Changes whenever the transaction asks for a page.
@@ -73,6 +77,7 @@ class alignas(64) Holder {
   std::atomic<uint64_t> word_{0};
   std::atomic<int32_t> patience_ms_{0};
   std::atomic<uint32_t> idle_ms_{0}, turns_{0};
+  std::atomic<bool> wanted_{false};
 };
 
 }  // namespace engine

@@ -5,6 +5,14 @@
 
 namespace engine {
 
+namespace {
+
+// A writer is waited for that long, and that long when nobody seems to wait for a holder: it is on its way, or was not
+// to wait.
+constexpr uint32_t kBehindMsMax = 1000, kComesMsMax = 20;
+
+}  // namespace
+
 TransactionHolds::TransactionHolds(TxnSystem& txns, HoldTable& table)
     : txns_(txns), table_(table), holder_(table.holder(txns.session().id().value)) {
   txns_.session().set_holds(this);
@@ -33,16 +41,16 @@ void TransactionHolds::read_on() noexcept {
   txns_.session().set_holding(false);
 }
 
-bool TransactionHolds::give_up() noexcept {
+bool TransactionHolds::give_up(Errc why) noexcept {
   if (!by_.valid() || !holder_.take(by_, 0)) return false;
-  gave_up_ = true;
+  gave_up_ = why;
   (void)let_go_given_up(txns_, table_, txns_.session().id(), by_);  // what fails is left to HoldGiver
   return true;
 }
 
 void TransactionHolds::forget() noexcept {
   mine_.forget();
-  gave_up_ = false;
+  gave_up_ = Errc::kOk;
   held_ = 0;
   by_ = {};
   holder_.end();
@@ -83,6 +91,8 @@ Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive) {
   const auto entered = table_.enter(guard.id(), holder_, by_, exclusive, &other, [&] { guard.hold(by_word(by_)); });
   switch (entered) {
     case HoldTable::Entered::kHeld:
+      if (coherence::Line* line = txns_.pool().find(guard.id()); exclusive && line != nullptr)
+        line->note_refused_writer();
       txns_.session().note_held_by({txns_.node(), by_word(other)});
       return Errc::kHeld;
     case HoldTable::Entered::kFull:
@@ -99,6 +109,21 @@ Result<bool> TransactionHolds::enter_latched(Result<Guard> guard, bool exclusive
   return guard ? enter(*guard, exclusive) : guard.error();
 }
 
+// serializable.readers-stand-behind
+Status TransactionHolds::stand_behind_writer(PageId page) {
+  for (uint32_t paused = 0, in_vain = 0;; ++paused) {
+    coherence::Line* line = txns_.pool().find(page);
+    if (line == nullptr || !line->refused_writer()) return {};
+    if (!table_.holder_is_wanted(page)) ++in_vain;
+    const bool has_come = line->msi() == coherence::MsiState::kInvalid;  // and has taken it to another node
+    if (has_come || paused == kBehindMsMax || in_vain > kComesMsMax) {
+      line->forget_refused_writer();
+      return {};
+    }
+    GCL_TRY(txns_.waiter().pause(1));
+  }
+}
+
 Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) {
   holder_.note_turn();
   if (given_up()) return Errc::kGivenUp;  // for the sake of who waits for this one: the table would tell, too
@@ -113,6 +138,7 @@ Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) 
   }
   Mine* mine = mine_.make(page.raw);
   if (mine == nullptr) return Errc::kNoMemory;
+  if (!exclusive && before == nullptr) GCL_TRY(stand_behind_writer(page));
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   const Result<bool> entered = exclusive ? enter_latched(pool.fix_exclusive(session, page), true)

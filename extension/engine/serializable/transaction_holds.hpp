@@ -27,10 +27,10 @@ class TransactionHolds final : public bufmgr::PageHolds {
   // Whether its holds have been given up (HoldGiver): it may only read from now on, or roll back.
   bool given_up() const noexcept;
   uint32_t idle_ms() const noexcept { return holder_.idle_ms(); }  // if so: it was idle for so long
-  // Gives them up itself, all of them, because there are to be more than it may have.  False: they were given up
-  // before.
-  bool give_up() noexcept;
-  bool gave_up() const noexcept { return gave_up_; }  // the transaction itself
+  // Gives them up itself, all of them, because of that outcome: kNoHolds, kConflict.  False: it has none, or they were
+  // given up before.
+  bool give_up(Errc why) noexcept;
+  Errc gave_up() const noexcept { return gave_up_; }  // why it did; kOk: it did not
   // They are gone, and the transaction reads on by its snapshot alone (serializable.given-up-reader).
   void read_on() noexcept;
   // Before the transaction ends: nobody takes them away from now on.  False: they were given up.
@@ -59,6 +59,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   Result<bool> enter_latched(Result<Guard> guard, bool exclusive);
   void leave_all() noexcept;
   void forget() noexcept;
+  Status stand_behind_writer(PageId page);
   Result<TxnId> id_of(coherence::Holder holder);
 
   TxnSystem& txns_;
@@ -68,7 +69,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   TxnId by_;  // valid while anything is held
   uint32_t held_ = 0, most_ = 0;
   int32_t patience_ms_ = kPatienceForever;
-  bool gave_up_ = false;
+  Errc gave_up_ = Errc::kOk;
 };
 
 }  // namespace engine

@@ -273,7 +273,9 @@ namespace {
 
 // REQUIRES: its holds are given up.
 [[noreturn]] void refuse_change() {
-  if (attached->holds->gave_up()) refuse_too_many_holds();
+  const coherence::Errc why = attached->holds->gave_up();
+  if (why == coherence::Errc::kNoHolds) refuse_too_many_holds();
+  if (why == coherence::Errc::kConflict) refuse_stale();
   refuse_given_up(attached->holds->idle_ms());
 }
 
@@ -292,9 +294,9 @@ void meet_given_up() {
   attached->holds->read_on();
 }
 
-bool give_up_holds() {
+bool give_up_holds(coherence::Errc why) {
   if (attached == nullptr || changed_rows()) return false;
-  return attached->holds->give_up() || holds_given_up();
+  return attached->holds->give_up(why) || holds_given_up();
 }
 
 void keep_holds(bool changes) {

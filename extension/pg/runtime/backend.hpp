@@ -47,8 +47,9 @@ void forget_transaction() noexcept;
 // (40001) if it has changed rows.
 bool holds_given_up() noexcept;
 void meet_given_up();
-// It is to hold more than it may: it gives up all that it has, and reads on.  False: it cannot, as it has changed rows.
-bool give_up_holds();
+// It is to hold more than it may (kNoHolds), or meets what was changed since its snapshot (kConflict): it gives up all
+// that it has, and reads on.  False: it cannot, as it has changed rows.
+bool give_up_holds(coherence::Errc why);
 // Before it commits: they are not given up any more; refused if they were, and it has changed anything.
 void keep_holds(bool changes);
 // When it has ended for all nodes: what it has held is let go (serializable.strict).

@@ -29,7 +29,7 @@ void raise_unless_interrupted(Errc outcome, Relation rel) {
     const coherence::Status waited = wait_for_holder();
     outcome = waited ? Errc::kInterrupted : waited.error();
   }
-  if (outcome == Errc::kNoHolds && give_up_holds()) outcome = Errc::kGivenUp;
+  if ((outcome == Errc::kNoHolds || outcome == Errc::kConflict) && give_up_holds(outcome)) outcome = Errc::kGivenUp;
   if (outcome == Errc::kGivenUp) {
     meet_given_up();
     outcome = Errc::kInterrupted;

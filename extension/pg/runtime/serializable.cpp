@@ -133,6 +133,14 @@ void refuse_too_many_holds() {
   pg_unreachable();
 }
 
+void refuse_stale() {
+  ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+          errmsg("could not serialize access due to concurrent changes"),
+          errdetail("What this transaction has read was changed since its snapshot, so it may only read."),
+          errhint("The transaction might succeed if retried."));
+  pg_unreachable();
+}
+
 bool serializable_uses_gcl() noexcept { return uses_gcl; }
 bool serializable_is_local() noexcept { return uses_local; }
 

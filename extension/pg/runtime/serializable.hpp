@@ -6,8 +6,8 @@
 // runtime.given-up-reads-on: A transaction that was idle, and lost its holds to others who waited (HoldGiver), goes on
 //     as one that is READ ONLY if it has changed nothing; what it then would change is refused, and its commit if it
 //     has (serializable.given-up-reader).  The session meets that at its next query, page or commit.  One that has
-//     only read, and is to hold more pages than it may (gcl.max_page_holds, or what this primary has room for), does
-//     the same by itself.
+//     only read does the same by itself where it is to hold more pages than it may (gcl.max_page_holds, or what this
+//     primary has room for), and where it meets a conflict with its snapshot.  So who only reads is never refused.
 // runtime.no-wait-for-pages: FOR UPDATE and its like with NOWAIT fail (55P03) where they would wait for a page that is
 //     held, also to read the table, and SKIP LOCKED leaves out the rows of it.  A SERIALIZABLE transaction waits to
 //     read a page that another one has written, also with SKIP LOCKED: it has to know what is there.
@@ -42,6 +42,7 @@ bool serializable_is_local() noexcept;
 [[noreturn]] void refuse_given_up(uint32_t idle_ms);
 // 53400: it gave up its holds itself, and changes something.
 [[noreturn]] void refuse_too_many_holds();
+[[noreturn]] void refuse_stale();  // 40001: the same, because of a conflict
 // At every end of a transaction.
 void forget_serializable() noexcept;
 

@@ -143,15 +143,15 @@ TEST_F(HoldGiverTest, WhatWasWrittenStaysItsOwn) {
 
 TEST_F(HoldGiverTest, WhoGivesUpByItselfReadsOn) {
   Actor writer(*this, 1);
-  while_waits(writer, [&] { EXPECT_TRUE(reader_.holds.give_up()); });
-  EXPECT_TRUE(reader_.holds.gave_up());
-  EXPECT_FALSE(reader_.holds.give_up());
+  while_waits(writer, [&] { EXPECT_TRUE(reader_.holds.give_up(Errc::kNoHolds)); });
+  EXPECT_EQ(reader_.holds.gave_up(), Errc::kNoHolds);
+  EXPECT_FALSE(reader_.holds.give_up(Errc::kNoHolds));
   EXPECT_FALSE(reader_.holds.keep());
   EXPECT_EQ(tables_[0]->used(), 0u);
   EXPECT_EQ(writer.update(row_), Errc::kOk);
   reader_.commit();
-  EXPECT_FALSE(reader_.holds.gave_up());
-  EXPECT_FALSE(reader_.holds.give_up());  // of nothing
+  EXPECT_EQ(reader_.holds.gave_up(), Errc::kOk);
+  EXPECT_FALSE(reader_.holds.give_up(Errc::kNoHolds));  // of nothing
 }
 
 // A hold that was asked for before the mark, and comes behind it.
