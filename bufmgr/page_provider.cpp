@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bufmgr/node_shared.hpp"
+#include "coherence/write_back_group.hpp"
 
 namespace bufmgr {
 
@@ -91,22 +92,40 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   // one that is not in the pool.
   uint64_t tail = std::min(pool_.gate_.ring_complete(), ring.pushed());
   uint32_t passed = 0;
-  const auto visit = [&](uint32_t frame) {
-    if (meanwhile == Meanwhile::kAttend && passed++ % kFramesAtOnce == 0) session_.coherence().attend();
-    Line& line = pool_.node_->line(frame);
-    const PageId page = line.page();
-    const uint64_t first = line.first_change();
-    if (first == Line::kNoChange) return;
-    const bool written = first < std::min(position, tail) && session_.coherence_.write_back(line, page);
+  const auto look = [&](uint32_t frame, bool written, uint64_t first) {
     if (written) session_.counts_.add(Count::kWrittenBack);
-    const uint64_t left = line.first_change();
+    const uint64_t left = pool_.node_->line(frame).first_change();
     // Nothing is to be written of a line that is not dirty, or whose page is another node's; its first change stays.
     if (left == Line::kNoChange || (written && left == first)) return;
     // Young, latched, or beyond the flushed log: its records stay, and so do later ones.  Or it has changed again.
     dirty.list(frame, std::max(left, ring.tail()));
     tail = std::min(tail, left);
   };
+  coherence::WriteBackGroup group(session_.coherence_);
+  struct {
+    uint32_t frame;
+    uint64_t first;
+  } grouped[coherence::WriteBackGroup::kLinesMax];
+  const auto run_group = [&] {
+    group.run([&](int i, bool written) { look(grouped[i].frame, written, grouped[i].first); });
+  };
+  const auto visit = [&](uint32_t frame) {
+    if (meanwhile == Meanwhile::kAttend && passed++ % kFramesAtOnce == 0) {
+      run_group();  // a peer may ask for one of its pages
+      session_.coherence().attend();
+    }
+    Line& line = pool_.node_->line(frame);
+    const PageId page = line.page();
+    const uint64_t first = line.first_change();
+    if (first == Line::kNoChange) return;
+    if (first >= std::min(position, tail)) return look(frame, false, first);
+    if (!group.room_for(page)) run_group();
+    grouped[group.size()] = {frame, first};
+    const auto added = group.add(line, page);
+    if (!added || !*added) look(frame, added.ok(), first);
+  };
   for (uint64_t part = dirty.part_of(ring.tail()); dirty.start_of(part) < tail; ++part) dirty.take(part, visit);
+  run_group();
   // log.tail-at-record, log.push-keeps-bytes
   tail = std::max(std::min(tail, pool_.gate_.kept_from()), ring.tail());
   ring.move_tail(session_.unordered_memory(), tail);

@@ -5,6 +5,7 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/eviction_window.hpp"
+#include "coherence/write_back_group.hpp"
 
 namespace coherence {
 
@@ -96,11 +97,12 @@ Status Session::try_evict(Line& line, PageId page) {
 }
 
 Status Session::write_back(Line& line, PageId page) {
-  if (node_.fenced()) return Errc::kFenced;
-  if (!LatchTable::hit_shared(line)) return Errc::kWouldBlock;
-  const Status result = evictor_.write_back(line, page);
-  unlock_shared(line);
-  return result;
+  WriteBackGroup group(*this);
+  const auto added = group.add(line, page);
+  if (!added) return added.error();
+  bool known = true;
+  group.run([&](int, bool written) { known = written; });
+  return known ? Status() : Errc::kFenced;  // transport.unknown-never-success
 }
 
 }  // namespace coherence

@@ -121,7 +121,8 @@ class Session final : private UnknownOutcomes {
   Status try_evict(Line& line, PageId page);
   // After unpublishing: the line is free (page none), late sessions get kRestart.
   void finish_evict(Line& line) { evictor_.finish_evict(line); }
-  // Sends dirty bytes to the pool and keeps M.  kWouldBlock: latched exclusively, or beyond the log horizon.
+  // Sends dirty bytes to the pool and keeps M.  kWouldBlock: latched exclusively, or beyond the log horizon.  Of many
+  // at once: WriteBackGroup.
   Status write_back(Line& line, PageId page);
 
   // --- the worker ----------------------------------------------------------------------------------------------------
@@ -162,6 +163,7 @@ class Session final : private UnknownOutcomes {
 
  private:
   friend class EvictionWindow;
+  friend class WriteBackGroup;
   friend struct SessionAccess;  // tests
 
   // The node cuts itself off: it goes on as one that died (transport.unknown-cuts-off).

@@ -75,26 +75,26 @@ void Evictor::finish_evict(Line& line) {
   latches_.end_latch(line, LatchEnd::kRelease, MsiState::kInvalid);
 }
 
-// REQUIRES: a shared latch.
-Status Evictor::write_back(Line& line, PageId page) {
+Result<bool> Evictor::begin_write_back(Line& line, PageId page) noexcept {
   if (line.page() != page) return Errc::kRestart;
-  if (line.msi() != MsiState::kModified || !line.is_dirty()) return {};
+  if (line.msi() != MsiState::kModified || !line.is_dirty()) return false;
   if (!driver_.may_leave(line)) {
     server_.ask_for_log(line);
     return Errc::kWouldBlock;
   }
-  auto& writing = fields(line).writing;
-  if (writing.exchange(true, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
-  Batch batch(page.node());
-  add_write_back(session_.node, batch, line);
-  const Status known = session_.memory.run(batch);
+  if (fields(line).writing.exchange(true, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
+  return true;
+}
+
+void Evictor::add_changes(Batch& batch, Line& line) noexcept { add_write_back(session_.node, batch, line); }
+
+void Evictor::end_write_back(Line& line, bool known) noexcept {
   if (known) {
     written_back(line);
     session_.counters.add(Counter::kWriteBacks);
     ++session_.moved;
   }
-  writing.store(false, std::memory_order_release);
-  return known;
+  fields(line).writing.store(false, std::memory_order_release);
 }
 
 }  // namespace coherence

@@ -24,7 +24,6 @@ class Evictor {
   void name(Line& line, PageId page) noexcept { fields(line).page.store(page.raw, std::memory_order_relaxed); }
   void end_assign(Line& line) noexcept { latches_.end_latch(line, LatchEnd::kRelease, MsiState::kInvalid); }
   void finish_evict(Line& line);
-  Status write_back(Line& line, PageId page);
 
   // --- for EvictionWindow --------------------------------------------------------------------------------------------
   // Latches the line and begins its eviction, unless it is busy.  `*release`: what gives the page up, kNone if it was
@@ -33,6 +32,14 @@ class Evictor {
   // Adds that to a batch; returns the place of the atomic, whose old word end_evict() is told.
   int add_release(Batch& batch, Line& line, Post release) noexcept;
   void end_evict(Line& line, uint64_t old) noexcept;
+
+  // --- for WriteBackGroup; REQUIRES: a shared latch
+  // -------------------------------------------------------------------- Whether there are changes, which this session
+  // writes from now on; kWouldBlock, kRestart as WriteBackGroup::add().
+  Result<bool> begin_write_back(Line& line, PageId page) noexcept;
+  void add_changes(Batch& batch, Line& line) noexcept;
+  void end_write_back(Line& line, bool known) noexcept;
+
   Memory& memory() { return session_.memory; }
 
  private:

@@ -250,10 +250,10 @@ Result<std::unique_ptr<Transport>> TcpTransport::make(const TransportSettings& s
 
 Status TcpTransport::resolve(const TransportSettings& settings, Problem* problem) {
   const std::string first(trimmed(settings.memory_nodes));
-  if (first.empty() || first.find(',') != std::string::npos)
+  if (first.empty()) return problem->set(Errc::kIncompatible, "over tcp the address of memory node 0 is wanted");
+  if (first.find(',') != std::string::npos)
     return problem->set(Errc::kIncompatible,
-                        "over tcp memory node 0 alone is named, not \"%.200s\": it says where the "
-                        "others are",
+                        "over tcp memory node 0 alone is named, not \"%.200s\": it says where the others are",
                         first.c_str());
   auto of_first = endpoints_of(first, credentials_, problem);
   if (!of_first) return of_first.error();

@@ -43,9 +43,9 @@ TEST_F(Transports, OverANetworkSayWhatIsWrongWithTheirSettings) {
     const char* says;
   };
   for (const Case& c : {
-           Case{{.kind = "tcp", .listen = "127.0.0.1:0"}, "1 to 64 memory nodes"},
+           Case{{.kind = "tcp", .listen = "127.0.0.1:0"}, "the address of memory node 0 is wanted"},
            Case{{.kind = "tcp", .memory_nodes = "127.0.0.1", .listen = "127.0.0.1:0"}, "127.0.0.1"},
-           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555,,", .listen = "127.0.0.1:0"}, "address"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555,m:1", .listen = "127.0.0.1:0"}, "alone is named, not"},
            Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = ""}, "address"},
            Case{{.kind = "tcp", .memory_nodes = "192.0.2.1:5555", .listen = "127.0.0.1:0"}, "192.0.2.1:5555"},
            Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = "0.0.0.0:0"}, "0.0.0.0:0"},
