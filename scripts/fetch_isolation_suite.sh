@@ -1,21 +1,21 @@
 #!/bin/bash
 # PostgreSQL's own isolation suite, for the tests: scripts/fetch_isolation_suite.sh DIR
 #
-# Makes DIR/VERSION with specs/, expected/ and isolation_schedule, unless it is there: only the first time takes a network.
-# They come from Debian's source package of exactly the server that is installed, which apt finds at the machine's own sources
-# and verifies with their keys.  The machine's lists are left alone.
+# Makes DIR/VERSION with specs/, expected/ and isolation_schedule, and the link DIR/of-INSTALLED to it, unless it is there: only
+# the first time takes a network.  They come from Debian's source package of the server that is installed, which apt finds at the
+# machine's own sources and verifies with their keys; where an archive has lost that one, which happens to those of security
+# updates, of the newest minor version that it has.  The test says which it plays.  The machine's lists are left alone.
 #
-# GCL_ISOLATION_SUITE_VERSION=15.18-0+deb12u1 takes the suite of another version: for where the archive lacks that of the
-# server.  Nothing does so by itself, and the test says which it ran.
+# GCL_ISOLATION_SUITE_VERSION=15.18-0+deb12u1 takes that version, and no other.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 
 [[ $# -eq 1 ]] || die "usage: $0 DIR"
 package=$(dpkg-query -W -f '${source:Package}' postgresql-15) || die "postgresql-15 is not installed as a package"
 installed=$(dpkg-query -W -f '${source:Version}' postgresql-15)
-version=${GCL_ISOLATION_SUITE_VERSION:-$installed}
-to=$1/$version
-[[ ! -e $to ]] || exit 0
+named=${GCL_ISOLATION_SUITE_VERSION:-}
+link=$1/of-$installed
+[[ ! -e ${named:+$1/}${named:-$link} ]] || exit 0
 
 mkdir -p "$1"
 work=$(mktemp -d "$(realpath "$1")/half.XXXXXX")
@@ -33,21 +33,31 @@ done
 privately=(-q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/sources" -o "Dir::State::lists=$work/lists"
   -o "Dir::Cache=$work/cache" -o Acquire::Retries=2)
 
-# failed WHAT: with what apt said
-failed() {
-  tail -n 12 "$work/said" >&2
-  die "PostgreSQL's isolation suite is missing: $1.
-It is in the source package $package $version, which apt downloads once.
-Is there a network, and does the archive have that version (apt-get update, apt-get upgrade)?
-GCL_ISOLATION_SUITE_VERSION=VERSION takes the suite of another one, out of those that it has."
+# download VERSION: into $work/package
+download() {
+  rm -f "$work"/package/*
+  (cd "$work/package" && apt-get "${privately[@]}" source --download-only "$package=$1") >>"$work/said" 2>&1
 }
+# The source versions that the archive speaks of, the newest first.
+offered() { apt-cache "${privately[@]}" madison "$package" 2>/dev/null | awk '$NF == "Sources" {print $3}' | grep -vxF "$installed" | sort -rVu; }
 
-say "The isolation suite of $package $version"
 # A source that has no source packages, or does not answer, need not be the one that matters.
 apt-get "${privately[@]}" update >"$work/said" 2>&1 || true
-(cd "$work/package" && apt-get "${privately[@]}" source --download-only "$package=$version") >>"$work/said" 2>&1 ||
-  failed "the package could not be downloaded"
+version=''
+for candidate in ${named:-"$installed" $(offered)}; do
+  say "The isolation suite of $package $candidate"
+  if download "$candidate"; then
+    version=$candidate
+    break
+  fi
+done
+if [[ -z $version ]]; then
+  tail -n 12 "$work/said" >&2
+  die "PostgreSQL's isolation suite is missing: the source package $package ${named:-$installed} could not be downloaded, nor another one.
+Is there a network, and does the archive have that version (apt-get update, apt-get upgrade)?"
+fi
 tar -xf "$work"/package/*.orig.tar.* -C "$work/suite" --strip-components=4 --wildcards \
-  '*/src/test/isolation/specs/*' '*/src/test/isolation/expected/*' '*/src/test/isolation/isolation_schedule' \
-  >>"$work/said" 2>&1 || failed "the package has no such files"
-mv -T "$work/suite" "$to"
+  '*/src/test/isolation/specs/*' '*/src/test/isolation/expected/*' '*/src/test/isolation/isolation_schedule' ||
+  die "PostgreSQL's isolation suite is missing: the package $package $version has no such files"
+[[ -e $1/$version ]] || mv -T "$work/suite" "$1/$version"
+[[ -n $named ]] || ln -sfn "$version" "$link"

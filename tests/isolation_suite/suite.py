@@ -33,10 +33,13 @@ OPTIONS = "-c intervalstyle=postgres_verbose"
 
 
 def version():
-    """Of the suite that is played: the installed server's, but where it is said otherwise."""
-    named = os.environ.get("GCL_ISOLATION_SUITE_VERSION")
-    return named or subprocess.run(["dpkg-query", "-W", "-f", "${source:Version}", "postgresql-15"], text=True, capture_output=True,
-                                   check=True).stdout
+    """Of the suite that is played: what was fetched for the installed server, but where it is said otherwise."""
+    if named := os.environ.get("GCL_ISOLATION_SUITE_VERSION"):
+        return named
+    installed = subprocess.run(["dpkg-query", "-W", "-f", "${source:Version}", "postgresql-15"], text=True, capture_output=True,
+                               check=True).stdout
+    link = FOLDER / f"of-{installed}"
+    return os.readlink(link) if link.is_symlink() else installed
 
 
 class Suite:
