@@ -251,7 +251,7 @@ class Chaos(unittest.TestCase):
                 number += 1
         except BaseException as error:
             print(f"SEED={SEED} TURN={number}: {', '.join(self.log)}{self.cluster.server_errors()}", flush=True)
-            if isinstance(error, Hang):
+            if not isinstance(error, self.failureException):  # something stands still
                 print(stacks.of(self.cluster), flush=True)
             raise
         finally:
