@@ -1,15 +1,18 @@
 """Where the outputs of two runs of a spec differ, and what of that tests/accepted/isolation accepts.
 
     hunks(heap's output, gcl's)                 [Hunk]: lines with - (heap alone) and + (gcl alone), of one permutation
+    hunks(heap's, gcl's, Notices.ANYWHERE)      the same, but notices of each session count by themselves
     accepted = Accepted(path)
     accepted.judge("one", spec, hunks)          those that no line accepts
     accepted.unused("one")                      lines that accepted nothing
 """
 import dataclasses
 import difflib
+import enum
 import re
 
 BEGIN = "\nstarting permutation:"
+NOTICE = re.compile(r"(s\d+): NOTICE: ")
 LINE = re.compile(r"(?P<spec>[\w-]+) (?P<kind>differs|refused|sometimes|unspread) /(?P<pattern>.*)/: (?P<reason>\S.*)")
 
 
@@ -37,7 +40,24 @@ def hunks_of(permutation, left, right):
     return found
 
 
-def hunks(heap, gcl):
+class Notices(enum.Enum):
+    """isolationtester prints what a session was sent when it has come; whether that is before or behind the line that says that
+    the session waits depends on how quick the question is whether it does."""
+    IN_PLACE, ANYWHERE = range(2)
+
+
+def parts(lines, notices):
+    """Those that are compared with each other."""
+    if notices is Notices.IN_PLACE:
+        return {"": lines}
+    found = {"": []}
+    for line in lines:
+        session = NOTICE.match(line)
+        found.setdefault(session[1] if session else "", []).append(line)
+    return found
+
+
+def hunks(heap, gcl, notices=Notices.IN_PLACE):
     found, ours, theirs = [], permutations(heap), permutations(gcl)
     for index, (permutation, left) in enumerate(ours):
         there = index < len(theirs)
@@ -46,7 +66,9 @@ def hunks(heap, gcl):
         if not there:
             found.append(Hunk(permutation, "-the permutation\n", found[-1].refusals if found else ""))
             continue
-        found += hunks_of(permutation, left.splitlines(), theirs[index][1].splitlines())
+        left, right = parts(left.splitlines(), notices), parts(theirs[index][1].splitlines(), notices)
+        for part in sorted({*left, *right}):
+            found += hunks_of(permutation, left.get(part, []), right.get(part, []))
     return found
 
 

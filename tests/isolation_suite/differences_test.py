@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from differences import Accepted, hunks
+from differences import Accepted, Notices, hunks
 
 HEAP = """Parsed test spec with 2 sessions
 
@@ -36,6 +36,13 @@ class Differences(unittest.TestCase):
     def test_a_hunk_is_of_one_permutation(self):
         gcl = HEAP.replace("1\n", "2\n")
         self.assertEqual([(" a b", "-1\n+2\n"), (" b a", "-1\n+2\n")], [(hunk.permutation, hunk.text) for hunk in hunks(HEAP, gcl)])
+
+    def test_notices_may_count_by_themselves(self):
+        heap = HEAP.replace("1\n", "s1: NOTICE:  x\n1\ns1: NOTICE:  y\n", 1)
+        other = HEAP.replace("1\n", "1\ns1: NOTICE:  x\ns1: NOTICE:  y\n", 1)
+        self.assertEqual([], hunks(heap, other, Notices.ANYWHERE))
+        self.assertNotEqual([], hunks(heap, other))
+        self.assertEqual(["-s1: NOTICE:  y\n"], [hunk.text for hunk in hunks(heap, heap.replace("s1: NOTICE:  y\n", ""), Notices.ANYWHERE)])
 
     def test_a_permutation_that_is_missing_is_a_hunk(self):
         self.assertEqual(["-the permutation\n"], [hunk.text for hunk in hunks(HEAP, HEAP[:HEAP.rindex("\nstarting")])])

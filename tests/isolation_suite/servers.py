@@ -16,6 +16,7 @@ from plain_server import PlainServer  # noqa: E402
 AT_A_TIME = 6  # specs: most of a spec's time is spent waiting
 NAMES = [DATABASE, *(f"{DATABASE}_{k}" for k in range(2, AT_A_TIME + 1))]
 SETTINGS = ("autovacuum=off", "max_prepared_transactions=10")
+GCL_SETTINGS = (*SETTINGS, "gcl.hold_yield=-1")  # sessions of a spec are idle for as long as the others take
 GCL_TABLES = "-c default_table_access_method=gcl"
 # What a spec that did not come to its end has left behind.
 LEFT_BEHIND = """SELECT count(*) FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid
@@ -63,7 +64,7 @@ def plain():
 @contextlib.contextmanager
 def cluster():
     """Yields it, with a database for each spec at a time.  The extension has a schema of its own: specs have public."""
-    with Cluster(primaries=3, pool="512MB", settings=SETTINGS) as cluster:
+    with Cluster(primaries=3, pool="512MB", settings=GCL_SETTINGS) as cluster:
         psql(cluster.dsn(1), *(f"CREATE DATABASE {name}" for name in NAMES))
         for name in NAMES:
             for k in (1, 2, 3):
