@@ -213,7 +213,7 @@ class Backup(unittest.TestCase):
         one.send("UPDATE t SET v = 1 WHERE id = 1")
         two.send("INSERT INTO own VALUES (1)")
         self.assertTrue(one.waits() and two.waits())
-        self.assertEqual(["2"], reader.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'GclHeldCommit'"))
+        self.assertEqual(["2"], reader.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'GclHeldCommit' AND backend_type = 'client backend'"))
         self.assertEqual(["0"], reader.run("SELECT v FROM t WHERE id = 1"))  # who only reads does not wait
         with self.assertRaises(SqlError) as refused:
             reader.run("SELECT gcl_hold_commits(1000)")
