@@ -128,6 +128,10 @@ class TheFacility(OnThree):
         self.one.run("VACUUM w")
         # Readers of another primary hint pages that are theirs.
         self.two.run("BEGIN; INSERT INTO w (v) VALUES (3); ROLLBACK; SELECT count(*) FROM w")
+        # A holder that is idle while one waits for its pages (serializable.idle-gives-up).
+        self.two.run("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM w")
+        self.one.run("UPDATE w SET v = v + 1 WHERE id = 3")
+        self.two.run("ROLLBACK")
         eventually(lambda: self.one.run("VACUUM w") is not None and not (missing := self.not_come_to(control)) or print(missing), 20)
 
     def point_names(self):
