@@ -218,6 +218,27 @@ class Arriving(unittest.TestCase):
         self.assertEqual(["300"], self.cluster.sql(2, "SELECT count(*) FROM pg_class WHERE relname ~ '^t[0-9]+$'"))
 
 
+class Orphan(unittest.TestCase):
+    """A backend is all that is left of its server, and looks at nothing for as long as its query takes."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2))
+
+    def test_it_does_not_outlive_its_postmaster(self):
+        self.cluster.sql(1, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+        session = self.cluster.session(2)
+        session.run("SET work_mem = '1GB'; SELECT count(*) FROM t")
+        pid = int(session.one("SELECT pg_backend_pid()"))
+        session.send("SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a + b < 0")
+        time.sleep(0.5)
+        self.cluster.kill_all(2, but=pid)
+        give(signal.SIGCONT, pid)
+        eventually(lambda: not has_memory(pid), ALONE_MAX)
+        eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_cluster WHERE node = 2") != ["live"])
+        self.cluster.start(2)
+        self.assertEqual(["1"], self.cluster.sql(2, "SELECT count(*) FROM t"))
+
+
 class InDoubt(unittest.TestCase):
     """A commit that changed a table of its own server, too, when that server dies: only its own log can decide."""
 

@@ -147,6 +147,7 @@ void attach(std::atomic<uint32_t>& count) {
   }
   static bool registered = false;
   if (!registered) {
+    end_with_postmaster();
     before_shmem_exit(on_exit, Datum{0});
     for (int i = 0; i < first_attach_callbacks; ++i) at_first_attach[i]();
     CacheRegisterRelcacheCallback(table_changed, Datum{0});

@@ -1,14 +1,17 @@
 #include "extension/pg/runtime/orphan.hpp"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "extension/pg/runtime/node.hpp"
 
 extern "C" {
+#include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "storage/pmsignal.h"
 }
@@ -57,11 +60,26 @@ bool postmaster_lives() noexcept {
 #endif
 }
 
+void on_postmaster_death(int) {
+  const int saved = errno;
+  postmaster_possibly_dead = true;  // as PostgreSQL's handler, in whose place this one is
+  (void)end_if(!postmaster_lives());
+  errno = saved;
+}
+
 bool has_postmaster() noexcept { return node_pool() != nullptr && IsUnderPostmaster; }
 
 }  // namespace
 
 bool postmaster_gone() noexcept { return has_postmaster() && end_if(!PostmasterIsAlive()); }
+
+void end_with_postmaster() noexcept {
+#ifdef USE_POSTMASTER_DEATH_SIGNAL
+  int number = 0;
+  if (!has_postmaster() || !node_pool()->coherence_node().repairs_deaths()) return;
+  if (prctl(PR_GET_PDEATHSIG, &number) == 0 && number != 0) pqsignal(number, on_postmaster_death);
+#endif
+}
 
 void pause_in_wait(long us) {
   CHECK_FOR_INTERRUPTS();

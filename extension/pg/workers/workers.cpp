@@ -56,6 +56,7 @@ bool begin(Worker which) {
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   if (node_pool() == nullptr || node_state() == nullptr) return false;
+  end_with_postmaster();
   before_shmem_exit(forget_worker, Int32GetDatum(int(which)));
   node().worker_proc[int(which)].store(MyProc->pgprocno, std::memory_order_release);  // pairs with wake_worker()
   return true;

@@ -61,6 +61,7 @@ void startup() {
 void wait_until_serving(Port* port, int status) {
   if (previous_authentication_hook) previous_authentication_hook(port, status);
   if (!state || status != STATUS_OK || !ddl_pool_attached()) return;
+  end_with_postmaster();
   for (int waited = 0; !state->serving && !state->failing && !ddl_pool_fenced() && waited < kGateMs; waited += 5) {
     if (node_state()->join_fails.load(std::memory_order_relaxed)) return;
     pause_in_wait(5000);
