@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, BrokenRepair,
                                          Proof{Mutation::kSweptUnwritten, Checker::kLastWrite, 400},
                                          Proof{Mutation::kFormerGrantLands, Checker::kLastWrite, 400},
                                          Proof{Mutation::kFormerGrantLands, Checker::kProgress},
-                                         Proof{Mutation::kFormerRequestTaken, Checker::kRest, 400},
+                                         Proof{Mutation::kFormerRequestTaken, Checker::kRest, 800},
                                          Proof{Mutation::kBitDroppedLate, Checker::kRest}),
                          [](const auto& info) { return name_of(info.param); });
 

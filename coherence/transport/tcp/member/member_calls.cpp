@@ -156,8 +156,8 @@ Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* 
 void MemberServer::close(const CallFrame& call) {
   closing_ = std::make_unique<Closing>();
   closing_->call = call;
-  if (further_.count() == 1 || !keeper_.has_copy()) return write_copy();
-  further_.begin_order(Order::kWrite, keeper_.first_header().saves + 1);
+  closing_->epoch = epoch_;
+  if (further_.count() == 1 || !keeper_.has_copy()) write_copy();
 }
 
 void MemberServer::write_copy() {
@@ -169,14 +169,23 @@ void MemberServer::write_copy() {
   });
 }
 
+// What they have is whole in memory, unless a page is owned still (pool.failed-save-harmless).
+Status MemberServer::not_written(Errc why) {
+  if (why != Errc::kCorrupt) keeper_.first_header().state.store(PoolState::kClean);
+  return why;
+}
+
 void MemberServer::go_on_closing() {
   if (!closing_) return;
   Closing& closing = *closing_;
+  if (const uint32_t missing = further_.missing(); closing.step == Step::kTell && missing != 0)
+    return end_closing(not_written(closing.words.set(Errc::kUnreached, "memory node %u is not here", missing)));
+  if (closing.step == Step::kTell && further_.have_seen(closing.epoch)) {
+    closing.step = Step::kOthersWrite;
+    further_.begin_order(Order::kWrite, keeper_.first_header().saves + 1);
+  }
   if (closing.step == Step::kOthersWrite && further_.order_is_over(&closing.status, &closing.words)) {
-    if (closing.status) return write_copy();
-    // What they have is whole in memory, unless a page is owned still (pool.failed-save-harmless).
-    if (closing.status.error() != Errc::kCorrupt) keeper_.first_header().state.store(PoolState::kClean);
-    return end_closing(closing.status);
+    return closing.status ? write_copy() : end_closing(not_written(closing.status.error()));
   }
   if (closing.step == Step::kWrite && closing.written.load(std::memory_order_acquire)) {  // pairs with write_copy()
     closing.thread.join();

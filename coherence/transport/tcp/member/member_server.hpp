@@ -92,12 +92,14 @@ class MemberServer final : public OtherService {
     uint64_t epoch = 0;
     Problem why;
   };
-  // What a tool waits for that closes the pool: who writes the copy.
-  enum class Step : uint8_t { kOthersWrite, kWrite, kOthersPlace };
+  // What a tool waits for that closes the pool: until all memory nodes know that no node is in it, and who writes the
+  // copy.
+  enum class Step : uint8_t { kTell, kOthersWrite, kWrite, kOthersPlace };
   // Its words are the thread's until `written`.
   struct Closing {
     CallFrame call;
-    Step step = Step::kOthersWrite;
+    Step step = Step::kTell;
+    uint64_t epoch = 0;  // of the empty pool
     std::atomic<bool> written = false;
     Status status;
     Problem words;
@@ -120,6 +122,7 @@ class MemberServer final : public OtherService {
   void close(const CallFrame&);
   void go_on_closing();
   void write_copy();
+  Status not_written(Errc);
   void end_closing(Status);
   void end_change(const char* why);
   void next_change();

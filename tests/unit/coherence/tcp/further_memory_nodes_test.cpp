@@ -191,6 +191,24 @@ TEST_F(TcpFurther, AllWriteOneCopyWhichIsLoadedAgain) {
   EXPECT_EQ(again.word(5), 4711u);
 }
 
+// A table that admits the last node may be under way still, and the next one waits for that.
+TEST_F(TcpFurther, TheCopyIsWrittenWhenAllKnowThatNoNodeIsThere) {
+  MemberPeer& node = join(0);
+  MemberPeer& by = tool();
+  EXPECT_EQ(begin(by).error, Errc::kOk);
+  one().stands_still = true;
+  EXPECT_TRUE(node.say([](SayingsRecord& says) { says.leaves = 1; }));
+  EXPECT_TRUE(until([&] { return node.state(0) == MemberState::kLeaving; }));
+  EXPECT_EQ(call(by, {.call = Call::kWithdraw, .node = 0, .incarnation = incarnation(0)}).error, Errc::kOk);
+  ask(by, {.call = Call::kClose});
+  for_a_while();
+  EXPECT_TRUE(by.answers.empty());
+  one().stands_still = false;
+  const AnswerFrame closed = answer(by);
+  EXPECT_EQ(closed.error, Errc::kOk) << closed.problem;
+  EXPECT_EQ(one().part->part_header().saves, 2u);
+}
+
 // It is replaced behind memory node 0's: that one says which of the two counts.
 TEST_F(TcpFurther, ACopyThatIsNotInItsPlaceYetIsLoaded) {
   MemberPeer& node = join(0);
