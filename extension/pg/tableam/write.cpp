@@ -276,7 +276,8 @@ engine::WaitPolicy policy_of(LockWaitPolicy policy) {
 // Who does not wait for a row does not wait for its page either (runtime.no-wait-for-pages).
 coherence::Result<engine::LockOutcome> lock_row(engine::Heap& heap, const engine::LockRequest& request) {
   auto outcome = heap.lock(request, row_buffer());
-  if (request.policy == engine::WaitPolicy::kBlock || outcome.ok() || outcome.error() != Errc::kHeld) return outcome;
+  if (request.policy == engine::WaitPolicy::kBlock || outcome.ok() || outcome.error() != coherence::Errc::kHeld)
+    return outcome;
   return engine::LockOutcome{.row = {.result = RowResult::kWouldBlock, .conflict = {.next = request.tid}},
                              .tid = request.tid};
 }
