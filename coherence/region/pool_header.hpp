@@ -13,7 +13,7 @@ inline constexpr uint64_t kPoolMagic = 0x314c4f4f504c4347;  // "GCLPOOL1"
 inline constexpr uint32_t kPoolFormatVersion = 18;
 // Of what only nodes that are in the pool at one time must have in common (pool.one-protocol), of all layers: arenas,
 // messages, latch words in use, redo rings, words and pages that no node leaves behind.
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 inline constexpr uint64_t kPoolHeaderBytes = 65536;
 inline constexpr uint32_t kIdentityMax = 4096;
 

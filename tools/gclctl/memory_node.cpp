@@ -105,8 +105,9 @@ void start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arg
   for (const auto deadline = Clock::now() + kServesMax; !serves(); std::this_thread::sleep_for(kLook)) {
     if (waitpid(pid, nullptr, WNOHANG) == pid)
       fail("memory node {} did not start: {} (gclctl verify checks the saved pool)", k, last_line(log_file(c, k)));
-    if (Clock::now() > deadline)
-      fail("memory node {} does not serve after {} s: {}", k, kServesMax.count(), last_line(log_file(c, k)));
+    if (Clock::now() <= deadline) continue;
+    kill(pid, SIGTERM);  // or it would come when nobody waits for it any more
+    fail("memory node {} does not serve after {} s: {}", k, kServesMax.count(), last_line(log_file(c, k)));
   }
 }
 

@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "coherence/base/os.hpp"
 #include "coherence/region/pool_header.hpp"
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
@@ -174,15 +176,18 @@ class Daemon {
   Status serve_further(Problem* problem) {
     auto address = net::Address::parse(options_.first, problem);
     if (!address) return address.error();
-    for (std::string said;;) {
+    int again_ms = kAgainMs;
+    for (std::string said;; again_ms = std::min(2 * again_ms, kAgainMaxMs)) {
       Problem why;
+      const uint64_t began = coherence::monotonic_ns();
       bool refused = false;
       const auto endpoints = address->resolve(&why);
       if (endpoints && serve_once(*endpoints, &refused, &why)) return {};
       if (refused) return problem->set(coherence::Errc::kSystem, "%s", why.text);
       if (said != why.text) log_.line(why.text);
       said = why.text;
-      if (wait_for_signal(kAgainMs)) return {};
+      if (coherence::monotonic_ns() - began > uint64_t(kAgainMaxMs) * 1'000'000) again_ms = kAgainMs;  // it served
+      if (wait_for_signal(again_ms)) return {};
     }
   }
 
@@ -270,7 +275,7 @@ class Daemon {
   }
   uint64_t patience_ns() const { return uint64_t(options_.patience_s) * 1'000'000'000; }
 
-  static constexpr int kAgainMs = 500, kAnswerMs = 5000;
+  static constexpr int kAgainMs = 250, kAgainMaxMs = 10'000, kAnswerMs = 5000;
   const Options& options_;
   Stderr& log_;
   const Signals signals_;

@@ -87,10 +87,11 @@ void MappedPool::remove_uncounted() const {
   (void)left.take(0);  // locked by no process: it goes with this variable
 }
 
-Status MappedPool::count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem* problem) {
+Status MappedPool::count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes,
+                                     PoolJournal::Patience patience, Problem* problem) {
   if (durable_path() != nullptr) {  // pool.journal-before-effect; if a save follows, it may fail
     const PoolJournal::MemoryNodeAdded entry{number, pages_bytes};
-    const auto journal = PoolJournal::open(*this, PoolJournal::kWait, problem);
+    const auto journal = PoolJournal::open(*this, patience, problem);
     if (!journal) return journal.error();
     GCL_TRY((*journal)->append(PoolJournal::kMemoryNode, std::as_bytes(std::span(&entry, 1)), problem));
   }
@@ -133,7 +134,7 @@ Result<AddedMemoryNode> LocalPool::add_memory_node(const PoolFiles& files, uint6
   memcpy(static_cast<void*>(header.get()), &first, sizeof first);
   lay_out_region(spec, number, header.get());
   GCL_TRY(name_region(file.fd(), file.path(), files.path, *header, problem));
-  GCL_TRY(pool.count_memory_node(number, header->bytes, pages_bytes, problem));
+  GCL_TRY(pool.count_memory_node(number, header->bytes, pages_bytes, PoolJournal::kWait, problem));
   AddedMemoryNode added{MemoryNodeId{uint8_t(number)}, true};
   if (to_be_saved) {  // pool.grown-copy-completed
     Status saved = pool.find_memory_node(added.memory_node, problem);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/pool_journal.hpp"
 #include "coherence/region/pool_keeper.hpp"
 #include "coherence/transport/shm/memory_map.hpp"
 
@@ -31,7 +32,10 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   Status place_copy(Problem*) override;
   void drop_copy() noexcept override;
   bool has_copy() const override { return durable_path() != nullptr; }
-  Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem*) override;
+  Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem* problem) override {
+    return count_memory_node(number, bytes, pages_bytes, PoolJournal::kTry, problem);
+  }
+  Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, PoolJournal::Patience, Problem*);
   // Of all memory nodes, whose files are this machine's: behind the last node the pool is clean, and saved if it has a
   // durable copy.
   Status close(Problem*);

@@ -133,7 +133,9 @@ Status ServedPart::write_copy(uint64_t saves, Problem* problem) {
   reinterpret_cast<PoolHeader*>(mapped(id_))->saves = saves;
   const LocalPool::NextCopy next(saved_.c_str());
   const MemoryPath to(next.text, id_.value);
-  GCL_TRY(save_region(pool_.c_str(), id_.value, to.text, problem));
+  const Status saved = save_region(pool_.c_str(), id_.value, to.text, problem);
+  if (!saved) unlink(to.text);  // the disk may be full
+  GCL_TRY(saved);
   return sync_directory_of(to.text) ? Status()
                                     : problem->set(Errc::kSystem, "cannot sync the directory of %s", to.text);
 }

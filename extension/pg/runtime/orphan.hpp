@@ -13,9 +13,9 @@ namespace gcl {
 // where they are not, and says so.
 bool postmaster_gone() noexcept;
 
-// From now on the signal that tells this process of its postmaster's death ends it, whatever it does: a query that looks at
-// nothing for long, or a wait for a lock whose holder was killed, too, which PostgreSQL's own waits would go on with.
-// Where deaths are repaired, and in a process of a server with a pool; else nothing.
+// From now on the signal that tells this process of its postmaster's death ends it, whatever it does: a query that
+// looks at nothing for long, or a wait for a lock whose holder was killed, too, which PostgreSQL's own waits would go
+// on with. Where deaths are repaired, and in a process of a server with a pool; else nothing.
 void end_with_postmaster() noexcept;
 
 // For a wait that looks again and again: sleeps so long.  Ends the statement at an interrupt, and the process where its

@@ -33,7 +33,7 @@ TEST(Layout, OfWhatASavedPoolHas) {
 
 // Sizes of counters, too: they lie in a session's slot, before the requests that peers look for there.
 TEST(Layout, OfWhatNodesReadInEachOthersArenas) {
-  ASSERT_EQ(kProtocolVersion, 1u);
+  ASSERT_EQ(kProtocolVersion, 2u);
   EXPECT_EQ((Values{sizeof(LatchWord), sizeof(Line), sizeof(SessionSlot), sizeof(RequestSlot), sizeof(Inbox),
                     sizeof(WakeupEvent), kSlotsPerSession, kSessionsMax}),
             (Values{8, 256, 2688, 576, 520, 8, 4, 1024}));

@@ -122,7 +122,7 @@ TEST_F(Members, NodesOfAPoolHaveOneProtocol) {
   set_protocol(kProtocolVersion + 1);
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kForeign);
   EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
-  EXPECT_NE(strstr(problem.text, "protocol version 2, this server has 1"), nullptr) << problem.text;
+  EXPECT_NE(strstr(problem.text, "protocol version 3, this server has 2"), nullptr) << problem.text;
   set_protocol(kProtocolVersion);
   {
     auto second = Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport());

@@ -314,5 +314,18 @@ TEST_F(TcpFurther, OneMoreIsThePoolsForAllThatAreInIt) {
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
 }
 
+// Who writes the journal may be stopped, and memory node 0 serves everybody.
+TEST_F(TcpFurther, WhoCountsOneMoreWaitsForNoProcess) {
+  MemberPeer& node = join(0);
+  auto writes = gcl_test::must(PoolJournal::open(*pool, PoolJournal::kTry, &problem), problem);
+  FurtherPart& early = begin_further(2, 8 * kPageSize);
+  EXPECT_TRUE(until([&] { return early.members->is_over(); })) << log.all;
+  EXPECT_EQ(node.table.head.memory_nodes, 2u);
+  writes.reset();
+  further.pop_back();
+  (void)begin_further(2, 8 * kPageSize);
+  EXPECT_TRUE(until([&] { return node.table.head.memory_nodes == 3; })) << log.all;
+}
+
 }  // namespace
 }  // namespace coherence::tcp

@@ -127,7 +127,7 @@ TEST_F(TcpMembers, AnotherProtocolThanThatOfTheNodesIsRefused) {
   frame.protocol = kProtocolVersion + 1;
   const AnswerFrame told = call(by, frame);
   EXPECT_EQ(told.error, Errc::kIncompatible);
-  EXPECT_NE(strstr(told.problem, "have protocol version 1, this server has 2"), nullptr) << told.problem;
+  EXPECT_NE(strstr(told.problem, "have protocol version 2, this server has 3"), nullptr) << told.problem;
   EXPECT_EQ(state(1), MemberState::kAbsent);
 }
 
