@@ -116,7 +116,8 @@ class Check:
         for of, values in self.final.items():
             for number in values:
                 one = self.transactions.get(number)
-                if one is None or of not in one.appends or number not in self.committed | one.client.unknown:
+                known = number in self.committed or one is not None and number in one.client.unknown
+                if one is None or of not in one.appends or not known:
                     self.say(f"phantom: list {of} has {self.describe(number)}")
             for number in {number for number in values if values.count(number) > 1} if len(set(values)) < len(values) else ():
                 self.say(f"twice: list {of} has {self.describe(number)}")
