@@ -23,12 +23,14 @@ class PoolKeeper {
   virtual NodeTable& table() const = 0;
   virtual PoolHeader& first_header() const = 0;  // memory node 0's
   // Before the first node is in the pool: its durable copy is no longer the truth (pool.copy-marked-in-use).
+  // kUnreached: a copy counts, and is not in its place at other memory nodes (pool.placed-before-used).
   virtual Status mark_in_use(Problem*) = 0;
   // The pool is clean, as of a save more.  Memory node 0's part of the copy lies beside, and does not count yet.  After
   // an error nothing does.
   virtual bool has_copy() const = 0;
   virtual Status write_copy(Problem*) = 0;
   virtual Status count_copy(Problem*) = 0;  // REQUIRES: those of the other memory nodes lie beside
+  virtual bool is_unplaced() const = 0;     // a copy counts, and is not in its place
   virtual Status place_copy(Problem*) = 0;  // REQUIRES: those of the other memory nodes are in their places
   virtual void drop_copy() noexcept = 0;    // what lies beside, in place of count_copy()
   // The pool has one more memory node, whose file is so long (pool.counted-last).  Waits for nobody: kBusy, while

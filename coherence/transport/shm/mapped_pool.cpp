@@ -100,7 +100,9 @@ uint32_t MappedPool::memory_nodes() const {
 uint64_t MappedPool::saves() const { return header().saves; }
 
 Status MappedPool::mark_in_use(Problem* problem) {
-  return durable_path() != nullptr ? mark_copy_in_use(durable_path(), problem) : Status();
+  if (durable_path() == nullptr) return {};
+  GCL_TRY(end_placing(problem));
+  return mark_copy_in_use(durable_path(), problem);
 }
 
 Status MappedPool::close(Problem* problem) {

@@ -29,6 +29,7 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   Status mark_in_use(Problem*) override;
   Status write_copy(Problem*) override;
   Status count_copy(Problem*) override;
+  bool is_unplaced() const override;
   Status place_copy(Problem*) override;
   void drop_copy() noexcept override;
   bool has_copy() const override { return durable_path() != nullptr; }
@@ -58,6 +59,7 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   // To the durable path.  REQUIRES: no node in it, the lock file held.
   Status save(Problem*);
   Status replace_saved(uint32_t from, Problem*);
+  Status end_placing(Problem*);
   void remove_uncounted() const;  // REQUIRES: the lock file held
 
   uint64_t bytes_[kMemoryNodesMax] = {};  // of those that are mapped; set before their bases

@@ -52,6 +52,30 @@ Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
   return ok ? LocalPool::rename_parts(next.text, durable_path(), count, problem) : ok.error();
 }
 
+// pool.placed-before-used
+Status MappedPool::end_placing(Problem* problem) {
+  if (!is_unplaced()) return {};
+  if (served_ >= 0 && memory_nodes() > 1)
+    return problem->set(Errc::kUnreached, "the last copy of pool %s is not in its place at all memory nodes yet",
+                        path());
+  const LocalPool::NextCopy next(durable_path());
+  GCL_TRY(LocalPool::rename_parts(next.text, durable_path(), memory_nodes(), problem));
+  forget_since_save(durable_path());  // pool.journal-until-saved
+  return {};
+}
+
+// Memory node 0's file has its name when all are whole; one of another save is what is left of a pool that was made
+// again.
+bool MappedPool::is_unplaced() const {
+  if (durable_path() == nullptr) return false;
+  const LocalPool::NextCopy next(durable_path());
+  const auto counts = std::make_unique<PoolHeader>();
+  Problem ignored;
+  const File file(::open(MemoryPath(next.text, 0).text, O_RDONLY | O_CLOEXEC));
+  return file.open() && read_saved_header(file.fd(), next.text, counts.get(), &ignored) &&
+         counts->pool_id == header().pool_id && counts->saves == header().saves;
+}
+
 // --- by who serves memory node 0, and has no other file
 
 Status MappedPool::write_copy(Problem* problem) {

@@ -144,6 +144,13 @@ Status ServedPart::place_copy(Problem* problem) {
   const LocalPool::NextCopy next(saved_.c_str());
   const MemoryPath from(next.text, id_.value), to(saved_.c_str(), id_.value);
   if (rename(from.text, to.text) == 0 && sync_directory_of(to.text)) return {};
+  const int error = errno;
+  const auto there = std::make_unique<PoolHeader>();
+  Problem ignored;
+  if (error == ENOENT && check_region(saved_.c_str(), id_.value, true, there.get(), &ignored) &&
+      there->saves == part_header().saves && there->pool_id == part_header().pool_id)
+    return {};  // it is in its place
+  errno = error;
   return problem->set(Errc::kSystem, "cannot rename %s: %s", from.text, strerror(errno));
 }
 

@@ -281,6 +281,26 @@ TEST_F(PoolRestart, OneThatCannotBeReadIsNotThrownAway) {
   expect_pages(made_files(), kOld, "made again");
 }
 
+// Else a later loss of memory would find a whole copy that lacks what was done since (pool.placed-before-used).
+TEST_F(PoolRestart, ACopyThatCountsTakesItsPlaceBeforeThePoolIsUsedAgain) {
+  EXPECT_FALSE(begin());
+  change();
+  end();
+  const Contents of_copy = contents_of(durable), of_pool = contents_of(path);
+  for (const uint32_t renamed : {0, 1, 2}) {
+    SCOPED_TRACE(renamed);
+    leave_renamed(renamed, of_copy, {});
+    for (uint32_t k = 0; k < kParts; k++) set_contents(part(path, k), of_pool.at(k));
+    pool = gcl_test::must(LocalPool::open(files(), &problem), problem);
+    add_node(16, false);
+    nodes.clear();
+    EXPECT_TRUE(left_of(made_copy).empty());
+    lose_memory();
+    EXPECT_FALSE(begin()) << "what was done since is in the logs";
+    expect_pages(made_files(), kNew, "begun with that copy");
+  }
+}
+
 // It is made again while the copy is whole; else nothing is touched.
 TEST_F(PoolRestart, OneThatLacksAFileReplacesNothing) {
   EXPECT_FALSE(begin());

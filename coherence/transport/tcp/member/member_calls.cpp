@@ -9,6 +9,8 @@
 
 namespace coherence::tcp {
 
+static constexpr uint64_t kPlaceAgainNs = 2'000'000'000;  // a memory node may come meanwhile
+
 // tcp.answer-behind-table.  A tool waits for each answer, so there is room for it.
 void MemberServer::answer(net::Link& link, const CallFrame& call, Status status, uint64_t value,
                           const Problem& problem) {
@@ -202,17 +204,28 @@ void MemberServer::go_on_closing() {
     end_closing(closing.status ? keeper_.place_copy(&closing.words) : closing.status);
 }
 
+// pool.placed-before-used
+void MemberServer::go_on_placing() {
+  if (place_at_ == 0 || monotonic_ns() < place_at_ || closing_ || changer_ != nullptr || !changes_.empty()) return;
+  place_at_ = monotonic_ns() + kPlaceAgainNs;
+  if (further_.missing() != 0) return;
+  closing_ = std::make_unique<Closing>();
+  closing_->step = Step::kOthersPlace;
+  further_.begin_order(Order::kPlace, keeper_.first_header().saves);
+}
+
 void MemberServer::end_closing(Status ended) {
   const Status closed = ended.ok() ? Status() : Status(ended.error());
-  const CallFrame call = closing_->call;
+  const std::optional<CallFrame> call = closing_->call;
   const Problem words = closing_->words;
   closing_.reset();
+  place_at_ = keeper_.is_unplaced() ? monotonic_ns() + kPlaceAgainNs : 0;
   if (closed)
     say("the pool is empty, and closed");
   else
     say("the pool is empty, and was not saved: %.400s", words.text);
   changed();
-  if (changer_ != nullptr) answer(*changer_, call, closed, 0, words);
+  if (changer_ != nullptr && call) answer(*changer_, *call, closed, 0, words);
   next_change();
 }
 

@@ -34,6 +34,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
     say("node %u (incarnation %llu) was in the pool when memory node 0 ended: its link is over, so it is cut off", n,
         static_cast<unsigned long long>(was.incarnation));
   }
+  if (keeper_.is_unplaced()) place_at_ = monotonic_ns();
   changed();
 }
 
@@ -133,13 +134,14 @@ void MemberServer::turn() {
   go_on_waiting();
   go_on_publishing();
   go_on_closing();
+  go_on_placing();
   say_what_is_waited_for();
 }
 
 int MemberServer::wait_ms() const noexcept {
   if (closing_) return kLookAtSaveMs;
   uint64_t at = kNever;
-  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_})
+  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_, place_at_})
     if (due != 0) at = std::min(at, due);
   const uint64_t now = monotonic_ns();
   if (at == kNever) return -1;

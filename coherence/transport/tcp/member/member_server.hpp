@@ -97,7 +97,7 @@ class MemberServer final : public OtherService {
   enum class Step : uint8_t { kTell, kOthersWrite, kWrite, kOthersPlace };
   // Its words are the thread's until `written`.
   struct Closing {
-    CallFrame call;
+    std::optional<CallFrame> call;  // nobody's: a copy that counted before is brought to its place
     Step step = Step::kTell;
     uint64_t epoch = 0;  // of the empty pool
     std::atomic<bool> written = false;
@@ -122,6 +122,7 @@ class MemberServer final : public OtherService {
   void close(const CallFrame&);
   void go_on_closing();
   void write_copy();
+  void go_on_placing();
   Status not_written(Errc);
   void end_closing(Status);
   void end_change(const char* why);
@@ -164,6 +165,7 @@ class MemberServer final : public OtherService {
   std::optional<Waits> waits_;      // of the tool that changes members
   std::optional<CallFrame> later_;  // kReserve of a node that dies
   std::unique_ptr<Closing> closing_;
+  uint64_t place_at_ = 0;    // a copy that counts is to take its place; 0: there is none (pool.placed-before-used)
   uint64_t judge_at_ = 0;    // between nodes that do not reach each other; 0: all do
   uint64_t say_at_ = 0;      // what is waited for; 0: nothing is
   uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left

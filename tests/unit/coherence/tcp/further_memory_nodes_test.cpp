@@ -228,6 +228,33 @@ TEST_F(TcpFurther, ACopyThatIsNotInItsPlaceYetIsLoaded) {
   EXPECT_EQ(again.word(5), 4711u);
 }
 
+// One dies when the copy counts, and before it has brought its part to its place (pool.placed-before-used).
+TEST_F(TcpFurther, ACopyThatCountsIsBroughtToItsPlaceBeforeANodeIsIn) {
+  MemberPeer& node = join(0);
+  EXPECT_TRUE(works(at_one(0, incarnation(0)), 5));
+  leave(node, 0);
+  keeper->may_close = false;
+  MemberPeer& by = tool();
+  EXPECT_EQ(begin(by).error, Errc::kOk);
+  ask(by, {.call = Call::kClose});
+  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));  // the other one has written its part
+  further.clear();
+  keeper->may_close = true;
+  EXPECT_EQ(answer(by).error, Errc::kUnreached);
+  EXPECT_TRUE(keeper->is_unplaced());
+  const AnswerFrame reserved = call(by, {.call = Call::kReserve, .node = 0});
+  EXPECT_NE(reserved.error, Errc::kOk) << "or it is not let in";
+  EXPECT_EQ(call(by, {.call = Call::kEndChange}).error, Errc::kOk);
+  (void)begin_further(1);
+  EXPECT_TRUE(until([&] { return !keeper->is_unplaced(); })) << log.all;
+  (void)join(0);
+  stop();
+  for (uint32_t k : {0, 1}) unlink(MemoryPath(files().path, k).text);
+  bool whole = true;
+  EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
+  EXPECT_FALSE(whole) << "what was done since is in the logs";
+}
+
 TEST_F(TcpFurther, ACopyThatOneCannotWriteCountsForNobody) {
   MemberPeer& node = join(0);
   leave(node, 0);

@@ -31,6 +31,7 @@ class HeldKeeper final : public PoolKeeper {
     return of_.write_copy(problem);
   }
   Status count_copy(Problem* problem) override { return of_.count_copy(problem); }
+  bool is_unplaced() const override { return of_.is_unplaced(); }
   Status place_copy(Problem* problem) override { return of_.place_copy(problem); }
   void drop_copy() noexcept override { of_.drop_copy(); }
   Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem* problem) override {
