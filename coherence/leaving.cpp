@@ -37,7 +37,7 @@ uint32_t Node::give_back(Session& session) {
   return busy;
 }
 
-Status Node::leave(Session& session, bool* last, Problem* problem) {
+Status Node::leave(Session& session, bool* last, Problem* problem, DeathRecorder* recorder) {
   members_->begin_leaving();
   uint64_t deadline = monotonic_ns() + kLeaveNs;
   for (;;) {
@@ -47,6 +47,7 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
       slots += s != SlotState::kFree;
     }
     if (!busy && !slots) break;
+    if (recorder != nullptr && !unrecorded().empty()) recorder->record();  // node.leaver-records
     Status ok = session.serve(busy ? 1 : 10);
     if (!ok) return problem->set(ok.error(), "%s", fence_reason());
     if (monotonic_ns() > deadline)

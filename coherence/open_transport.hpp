@@ -1,5 +1,5 @@
-// Which transports there are: the one place that names them all.  Whoever makes a node asks here; a new transport is a
-// folder below transport/ and a case more.
+// Which transports there are: the one place that names them all.  A program that makes a node asks here; a new
+// transport is a folder below transport/ and a case more.
 #pragma once
 
 #include <memory>

@@ -38,7 +38,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
 }
 
 Session::~Session() {
-  messenger_->flush();
+  messenger_->end();
   context_.node.sessions_here.fetch_sub(1, std::memory_order_acq_rel);
   context_.node.arena->sessions.fetch_sub(1, std::memory_order_relaxed);
   context_.slot.in_use.store(0, std::memory_order_release);

@@ -83,7 +83,8 @@ class Session final : private UnknownOutcomes {
   // transaction that still holds the page.  REQUIRES: hold(): the latch is held in that mode now.
   void hold(Line& line, bool exclusive, uint64_t by = 0);
   void drop_hold(Line& line, bool exclusive, uint64_t by = 0, uint64_t next = 0);
-  // drop_hold() in two steps, for who knows by a lock of its own who holds the page (the first waits for nothing).
+  // drop_hold() in two steps, for a caller that knows by a lock of its own which transaction holds the page (the first
+  // waits for nothing).
   static void uncount_hold(Line& line, bool exclusive, uint64_t by, uint64_t next,
                            const std::atomic<uint32_t>* fence) noexcept;
   void serve_dropped(Line& line) noexcept;
@@ -100,9 +101,9 @@ class Session final : private UnknownOutcomes {
 
   // --- frames --------------------------------------------------------------------------------------------------------
   // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it, which publish() does
-  // (session.published-while-latched).  In steps, for who publishes it under a lock of its own: begin_assign() latches
-  // the line, and waits while a late session has it (kFenced, kInterrupted: it is as it was); name() waits for nothing,
-  // and may be left out; end_assign() unlatches it.
+  // (session.published-while-latched).  In steps, for a caller that publishes it under a lock of its own:
+  // begin_assign() latches the line, and waits while a late session has it (kFenced, kInterrupted: it is as it was);
+  // name() waits for nothing, and may be left out; end_assign() unlatches it.
   Status begin_assign(Line& line) { return evictor_.begin_assign(line); }
   void name(Line& line, PageId page) noexcept { evictor_.name(line, page); }
   void end_assign(Line& line) noexcept { evictor_.end_assign(line); }
@@ -139,9 +140,9 @@ class Session final : private UnknownOutcomes {
   // --------------------------------------------------------------------------------
   enum class Named : uint8_t { kNot, kOwner };
   // Drops the dead node's bit from the page's latch word, if it is there; whether the word still names the node: as the
-  // owner, whose place is taken over by whoever fetches the page.  With `shares`, a line of the page that the caller
-  // has latched and this node shares, the owner is dropped, too (repair.share-means-pool-is-newest).  Of a node that is
-  // not repairable nothing is dropped: kOwner.
+  // owner, whose place is taken over by the node that fetches the page.  With `shares`, a line of the page that the
+  // caller has latched and this node shares, the owner is dropped, too (repair.share-means-pool-is-newest).  Of a node
+  // that is not repairable nothing is dropped: kOwner.
   Result<Named> drop_dead(PageId page, NodeId dead, const Line* shares = nullptr);
 
   // Returns when all that this session has told peers has arrived.

@@ -15,7 +15,7 @@ bool WriteBackGroup::room_for(PageId page) const noexcept {
 Result<bool> WriteBackGroup::add(Line& line, PageId page) noexcept {
   VERIFY(room_for(page));
   if (session_.node().fenced()) return Errc::kFenced;
-  if (!LatchTable::hit_shared(line)) return Errc::kWouldBlock;
+  if (!LatchTable::hit_shared_but_for_marks(line)) return Errc::kWouldBlock;
   auto begun = session_.evictor_.begin_write_back(line, page);
   if (!begun || !*begun) {
     session_.unlock_shared(line);

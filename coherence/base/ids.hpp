@@ -25,6 +25,7 @@ struct NodeSet {
   static constexpr NodeSet of(NodeId n) { return {uint64_t{1} << n.value}; }
   constexpr bool has(NodeId n) const { return bits >> n.value & 1; }
   constexpr bool empty() const { return bits == 0; }
+  constexpr bool valid() const { return bits >> kNodesMax == 0; }
   constexpr int count() const { return std::popcount(bits); }
   constexpr NodeId first() const { return {uint8_t(std::countr_zero(bits))}; }  // REQUIRES: !empty()
   constexpr NodeSet with(NodeId n) const { return {bits | of(n).bits}; }

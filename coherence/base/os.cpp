@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -54,6 +55,13 @@ uint64_t monotonic_ns() noexcept {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+
+ProcessorTime processor_time() noexcept {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  const auto us = [](const timeval& t) { return uint64_t(t.tv_sec) * 1'000'000 + uint64_t(t.tv_usec); };
+  return {us(used.ru_utime), us(used.ru_stime)};
 }
 
 void nap(uint64_t ns) noexcept {

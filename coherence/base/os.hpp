@@ -14,6 +14,11 @@ void futex_wait_ns(const std::atomic<uint32_t>& word, uint32_t expected, uint64_
 int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept;
 
 uint64_t monotonic_ns() noexcept;
+// What this process has used so far, all its threads together.
+struct ProcessorTime {
+  uint64_t user_us = 0, system_us = 0;
+};
+ProcessorTime processor_time() noexcept;
 // Sleeps for about `ns`, less than a second; signals end it.
 void nap(uint64_t ns) noexcept;
 

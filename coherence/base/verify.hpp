@@ -8,6 +8,10 @@ namespace coherence {
 // Allocates nothing and takes no lock.
 [[noreturn]] void verify_failed(const char* expression, const char* file, int line) noexcept;
 
+// Likewise, of a process that lacks what it cannot do without, memory above all: it says what, and its node ends as in
+// a crash, which others repair.
+[[noreturn]] void end_process(const char* why) noexcept;
+
 }  // namespace coherence
 
 #define VERIFY(expression) \

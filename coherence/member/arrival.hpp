@@ -1,5 +1,5 @@
-// What a message does to the node that it reaches: words in that node's arena, and who is woken.  The same whoever
-// brings it: a peer that has the arena mapped, or a process of the node itself.
+// What a message does to the node that it reaches: words in that node's arena, and the processes that are woken.  The
+// same whether a peer that has the arena mapped brings it, or a process of the node itself.
 #pragma once
 
 #include <atomic>

@@ -28,8 +28,8 @@ class Membership {
   // the same nodes.
   virtual uint64_t view() const noexcept = 0;
   // Not 0: no page may be touched any more (node.fence-ends-waits).  In memory of this machine that the node's
-  // processes share, since each hit loads it: where the pool is not that memory, who is told of a fence stores it
-  // there.
+  // processes share, since each hit loads it: where the pool is not that memory, the process that is told of a fence
+  // stores it there.
   virtual const std::atomic<uint32_t>& fence_word() const noexcept = 0;
   // Whether survivors repair what a dead node had; else its death fences the pool.
   virtual bool repairs_deaths() const noexcept = 0;

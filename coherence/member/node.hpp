@@ -22,6 +22,9 @@
 // another pid namespace), the lock decides; where not even the lock can be looked at, the node lives.
 // node.leaver-answers: a node that leaves answers its peers until it has left: between a few lines that it gives back
 // or writes back, and while it waits for what others have.
+// node.leaver-records: an operation outlives its caller (session.operation-outlives-caller), and the node that it asks
+// may die when those processes have ended that record deaths (repair.recorded-first).  So a node that leaves records
+// deaths itself: where no other node is left, nobody else would, and the operation would never end.
 // node.memory-given-back: the memory of a node that has left is the system's again at once, though its peers still map
 // it.  leave() gives back its lines and frames; a late message touches only what comes before them, the node's own
 // processes only what comes behind.  A peer's process forgets the mapping when it next asks or answers any node; a
@@ -62,7 +65,7 @@ class Node {
   ~Node();
   Node(const Node&) = delete;
   // The host says that no process of this node is left but this one, which is to destroy it: the incarnation counts as
-  // dead at once, whoever else has a copy of the file's descriptor (a log collector), and its memory is given back.
+  // dead at once, whatever else has a copy of the file's descriptor (a log collector), and its memory is given back.
   void give_up() noexcept;
 
   void set_upcalls(FrameDirectory* directory, LogHorizon* horizon) {
@@ -161,8 +164,9 @@ class Node {
 
   // Leaves in order: serves peers until every line is given back, then withdraws.  REQUIRES: no other session of this
   // node works any more, no latch is held, everything logged is flushed.  *last: whether the pool is empty now; then
-  // it has been saved to the durable path.  The Node serves nothing afterwards.
-  Status leave(Session& session, bool* last, Problem*);
+  // it has been saved to the durable path.  The Node serves nothing afterwards.  Null: others record deaths, or none is
+  // to be recorded.
+  Status leave(Session& session, bool* last, Problem*, DeathRecorder* = nullptr);
 
   // Only for the roles of a session (coherence/session/).
   NodeParts& parts() { return parts_; }

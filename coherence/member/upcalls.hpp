@@ -59,6 +59,14 @@ class PoolRepair {
   virtual Status repair(Pool&, Memory&, std::span<const Dead>, Problem*) noexcept = 0;
 };
 
+// Records deaths while a node leaves (node.leaver-records).
+class DeathRecorder {
+ public:
+  virtual ~DeathRecorder() = default;
+  // Those that are to be recorded (Membership::unrecorded()), as far as it can be done now.  It is called again.
+  virtual void record() noexcept = 0;
+};
+
 // What a session sleeps for.
 enum class Wait : uint8_t {
   kNone,

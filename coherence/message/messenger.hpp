@@ -57,6 +57,8 @@ class Messenger {
   virtual void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept = 0;
   // Returns when all that was sent has arrived, or never will: a node that has left sends nothing any more.
   virtual void flush() noexcept {}
+  // Its session ends: what was sent arrives nevertheless.
+  virtual void end() noexcept { flush(); }
 };
 
 }  // namespace coherence

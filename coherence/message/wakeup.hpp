@@ -3,8 +3,8 @@
 //
 // A node's wakeup events lie in its own memory.  Which event means what is said by the layers above.
 //
-// wakeup.look-again: A wakeup carries nothing: who is woken looks again at what it waits for.  All that the waking
-//     process had done before, batches that are complete included, is seen by then.
+// wakeup.look-again: A wakeup carries nothing: a process that is woken looks again at what it waits for.  All that the
+//     waking process had done before, batches that are complete included, is seen by then.
 // wakeup.count-look-sleep: A process reads the event's count, looks, and sleeps only while the count is the same: a
 //     wakeup between the look and the sleep ends the sleep.  Every sleep has a bound: a wakeup for a node that is just
 //     joining or leaving may be lost.
@@ -27,8 +27,8 @@ class Wakeup {
  public:
   virtual ~Wakeup() = default;
   static constexpr uint16_t kNone = kWakeupEvents;
-  // Wakes all who sleep on that event of that node; if no process attends to it there, those who sleep on `otherwise`,
-  // too.  A node that is not in the pool has none.  Any thread.
+  // Wakes all processes that sleep on that event of that node; if none attends to it there, those that sleep on
+  // `otherwise`, too.  A node that is not in the pool has none.  Any thread.
   virtual void wake(NodeId, uint16_t event, uint16_t otherwise = kNone) noexcept = 0;
   // Ends the sleep of the message workers of all other nodes: they look at Membership again.  Any thread.
   virtual void ring_workers() noexcept = 0;

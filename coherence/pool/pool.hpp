@@ -45,7 +45,7 @@ struct PoolSpec {
   uint64_t further_pages_bytes = 0;  // of the pages of each memory node but 0
   const char* identity = "";         // lines "name=value\n" that every joining server must repeat exactly
   bool repairs_deaths = false;       // else a death fences the pool
-  bool records_deaths = false;       // repair.recorded-first; REQUIRES: who opens it gives a durable path
+  bool records_deaths = false;       // repair.recorded-first; REQUIRES: each process that opens it gives a durable path
 };
 
 struct AddedMemoryNode {
@@ -58,6 +58,18 @@ struct PoolFiles {
   const char* durable_path = nullptr;  // likewise; null: nothing is saved or loaded
   const char* identity = "";
 };
+
+// What the daemon of a memory node says of itself, since it was started.
+struct MemoryNodeFigures {
+  char address[144] = "";  // where it is reached
+  uint64_t up_us = 0;
+  uint64_t links = 0;  // now
+  uint64_t batches = 0, operations = 0, bytes_in = 0, bytes_out = 0;
+  uint64_t refused = 0;                 // links ended for what they sent
+  uint64_t user_us = 0, system_us = 0;  // processor time
+};
+
+class Interrupts;
 
 class Pool {
  public:
@@ -98,6 +110,9 @@ class Pool {
   PoolAddress latch_address(PageId p) { return places_of(p).word(p.number()); }
   // The word as it is now; for views, tests and tools.
   virtual LatchWord peek_latch(PageId p) = 0;
+  // For views.  Asks its daemon, and waits for the answer, some seconds at most.  kNotFound: it has none, as memory of
+  // this machine has; kUnreached, kInterrupted, kSystem: no answer.  The address is set in any case.
+  virtual Status figures(MemoryNodeId, MemoryNodeFigures*, Interrupts&, Problem*) { return Errc::kNotFound; }
 
  protected:
   explicit Pool(const PoolFiles&);

@@ -1,4 +1,5 @@
-// PartKeeper: who has the file of one memory node that is not number 0, for who serves it to a pool over a network.
+// PartKeeper: has the file of one memory node that is not number 0, for the process that serves it to a pool over a
+// network.
 //
 // The steps of a copy are memory node 0's to order (PoolKeeper); no node is in the pool meanwhile.
 #pragma once

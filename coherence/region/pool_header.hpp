@@ -13,7 +13,7 @@ inline constexpr uint64_t kPoolMagic = 0x314c4f4f504c4347;  // "GCLPOOL1"
 inline constexpr uint32_t kPoolFormatVersion = 18;
 // Of what only nodes that are in the pool at one time must have in common (pool.one-protocol), of all layers: arenas,
 // messages, latch words in use, redo rings, words and pages that no node leaves behind.
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 inline constexpr uint64_t kPoolHeaderBytes = 65536;
 inline constexpr uint32_t kIdentityMax = 4096;
 
@@ -39,6 +39,8 @@ struct PoolHeader {
   uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes; memory node 0's count
   char identity[kIdentityMax];
   std::atomic<uint32_t> protocol;  // kProtocolVersion of the nodes in the pool; memory node 0's counts
+  // How long a node may be silent over a network; 0: nobody has said.  Memory node 0's counts (tcp/member/patience).
+  std::atomic<uint32_t> patience_ms;
 
   PagePlaces places() const {
     PagePlaces p;

@@ -141,8 +141,8 @@ Result<std::unique_ptr<PoolJournal>> PoolJournal::open(Pool& pool, Patience pati
     }
     if (!has_name(journal->file_.fd(), path.text)) continue;
     GCL_TRY(journal->find_end(problem));
-    // Who made the file, or gave it its name (rewrite()), may have died, or been overtaken by this process, before the
-    // name was on the disk.
+    // The process that made the file, or gave it its name (rewrite()), may have died, or been overtaken by this one,
+    // before the name was on the disk.
     if (!sync_directory_of(path.text)) return journal_error("sync the directory of", path.text, problem);
     return journal;
   }
@@ -175,7 +175,7 @@ Status PoolJournal::append(uint32_t kind, std::span<const std::byte> bytes, Prob
   return error;
 }
 
-// Who waits for the lock meanwhile finds that the file has lost its name (open()).
+// A process that waits for the lock meanwhile finds that the file has lost its name (open()).
 Status PoolJournal::rewrite(const char* durable_path, uint64_t pool_id, uint64_t saves, const Keep& keep,
                             Problem* problem) {
   const BesideCopy path(durable_path, BesideCopy::kJournal);

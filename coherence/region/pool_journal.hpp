@@ -4,7 +4,7 @@
 // pool.journal-before-effect: An entry is on the disk before what it says has an effect that anybody sees.  So a torn
 //     entry at the end, of a process that died or of a power loss, says of nothing that has happened, and is cut off.
 // pool.journal-until-saved: An entry names the pool and the number of the save that was the pool's last (`saves`).  It
-//     counts until a later save is there; then it is forgotten, and whoever meets it before passes over it.
+//     counts until a later save is there; then it is forgotten, and a process that meets it before passes over it.
 //
 // What entries say is their authors' business (recovery/restart_journal.hpp).
 //

@@ -1,4 +1,4 @@
-// PoolKeeper: who has memory node 0's file, for who lets nodes in and out of the pool.
+// PoolKeeper: has memory node 0's file, for the process that lets nodes in and out of the pool.
 //
 // REQUIRES, of all: no other process changes members meanwhile.
 //
@@ -31,6 +31,9 @@ class PoolKeeper {
   virtual Status write_copy(Problem*) = 0;
   virtual Status count_copy(Problem*) = 0;  // REQUIRES: those of the other memory nodes lie beside
   virtual bool is_unplaced() const = 0;     // a copy counts, and is not in its place
+  // The copy that counts is of the clean pool as it is: no node has used it since, and no save has failed behind one
+  // that did.
+  virtual bool is_copy_current() const = 0;
   virtual Status place_copy(Problem*) = 0;  // REQUIRES: those of the other memory nodes are in their places
   virtual void drop_copy() noexcept = 0;    // what lies beside, in place of count_copy()
   // The pool has one more memory node, whose file is so long (pool.counted-last).  Waits for nobody: kBusy, while

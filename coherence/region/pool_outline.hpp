@@ -1,5 +1,5 @@
-// PoolOutline: what memory node 0's file, in tmpfs or of the durable copy, says of a pool.  For who looks and is not in
-// it.
+// PoolOutline: what memory node 0's file, in tmpfs or of the durable copy, says of a pool.  For a process that looks
+// and is not in it.
 #pragma once
 
 #include <cstdint>

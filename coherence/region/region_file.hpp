@@ -1,10 +1,9 @@
-// The file of one memory node by itself: made, checked, saved and loaded, by who has that file and knows nothing of the
-// others.  A pool on one machine does it for each of its files (transport/shm/local_pool.hpp).
+// The file of one memory node by itself: made, checked, saved and loaded, by a process that has that file and knows
+// nothing of the others.  A pool on one machine does it for each of its files (transport/shm/local_pool.hpp).
 //
 // region.one-file: Nothing here opens another memory node's file, takes a lock, or asks who is in the pool: that no
-// node
-//     works there, and in which order the files of a copy are put in their places (pool.memory-node-zero-decides,
-//     pool.saved-beside), is said by who sees them all.
+//     node works there, and in which order the files of a copy are put in their places
+//     (pool.memory-node-zero-decides, pool.saved-beside), is said by the process that sees them all.
 //
 //   PoolHeader header = ...;                              // what all memory nodes of the pool have in common
 //   lay_out_region(spec, 2, &header);

@@ -21,7 +21,7 @@
 
 namespace coherence {
 
-// Who joined, for views, and for who looks whether it is there.
+// The process that joined, for views, and for processes that look whether it is there.
 struct Joiner {
   int32_t pid = 0;
   uint64_t pid_start = 0, pid_namespace = 0;  // 0: not known

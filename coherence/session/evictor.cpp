@@ -75,15 +75,18 @@ void Evictor::finish_evict(Line& line) {
   latches_.end_latch(line, LatchEnd::kRelease, MsiState::kInvalid);
 }
 
+// A session that writes has taken the dirty marks, long before its batch is complete: without `writing` a clean line
+// says nothing of what the pool has (eviction.one-writer).
 Result<bool> Evictor::begin_write_back(Line& line, PageId page) noexcept {
   if (line.page() != page) return Errc::kRestart;
-  if (line.msi() != MsiState::kModified || !line.is_dirty()) return false;
-  if (!driver_.may_leave(line)) {
-    server_.ask_for_log(line);
-    return Errc::kWouldBlock;
-  }
-  if (fields(line).writing.exchange(true, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
-  return true;
+  std::atomic<bool>& writing = fields(line).writing;
+  if (writing.exchange(true, std::memory_order_acquire)) return Errc::kWouldBlock;
+  const bool changed = line.msi() == MsiState::kModified && line.is_dirty();
+  if (changed && driver_.may_leave(line)) return true;
+  writing.store(false, std::memory_order_release);
+  if (!changed) return false;
+  server_.ask_for_log(line);
+  return Errc::kWouldBlock;
 }
 
 void Evictor::add_changes(Batch& batch, Line& line) noexcept { add_write_back(session_.node, batch, line); }

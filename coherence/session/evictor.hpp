@@ -33,9 +33,8 @@ class Evictor {
   int add_release(Batch& batch, Line& line, Post release) noexcept;
   void end_evict(Line& line, uint64_t old) noexcept;
 
-  // --- for WriteBackGroup; REQUIRES: a shared latch
-  // -------------------------------------------------------------------- Whether there are changes, which this session
-  // writes from now on; kWouldBlock, kRestart as WriteBackGroup::add().
+  // --- for WriteBackGroup; REQUIRES: a shared latch ------------------------------------------------------------------
+  // Whether there are changes, which this session writes from now on; kWouldBlock, kRestart as WriteBackGroup::add().
   Result<bool> begin_write_back(Line& line, PageId page) noexcept;
   void add_changes(Batch& batch, Line& line) noexcept;
   void end_write_back(Line& line, bool known) noexcept;

@@ -19,13 +19,13 @@ class LatchTable {
 
   // --- hits: coherence.hit-one-atomic --------------------------------------------------------------------------------
   static bool hit_shared(Line& line) noexcept {
-    auto& latch = fields(line).latch;
-    uint64_t w = latch.load(std::memory_order_relaxed);
-    while (LocalWord{w}.admits_shared())
-      if (latch.compare_exchange_weak(w, LocalWord{w}.with_shared().raw, std::memory_order_acquire,  // pairs with
-                                      std::memory_order_relaxed))                                    // releasing
-        return true;
-    return false;
+    return enter_shared_where(line, [](LocalWord w) { return w.admits_shared(); });
+  }
+  // A hit, also where only a waiter's mark keeps it from being one: at a line that nobody has, a waiter has yet to
+  // look again, or has left (an interrupt, a restart).  The process that frees the line then sees to the mark.
+  static bool hit_shared_but_for_marks(Line& line) noexcept {
+    return enter_shared_where(
+        line, [](LocalWord w) { return !is_blocked(w, false) && !w.pending() && w.msi() != MsiState::kInvalid; });
   }
   static bool hit_exclusive(Line& line) noexcept {
     auto& latch = fields(line).latch;
@@ -75,6 +75,16 @@ class LatchTable {
   static int wake(Line& line) noexcept;
 
  private:
+  template <class Admits>
+  static bool enter_shared_where(Line& line, Admits admits) noexcept {
+    auto& latch = fields(line).latch;
+    uint64_t w = latch.load(std::memory_order_relaxed);
+    while (admits(LocalWord{w}))
+      if (latch.compare_exchange_weak(w, LocalWord{w}.with_shared().raw, std::memory_order_acquire,  // pairs with
+                                      std::memory_order_relaxed))                                    // releasing
+        return true;
+    return false;
+  }
   Lease lease_of(const Line& line) const noexcept;
   static Turns turns_of(const Line& line) noexcept { return {fields(line).turns.load(std::memory_order_relaxed)}; }
 

@@ -55,6 +55,7 @@ Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
       step(f.state, session_.node.id, event, session_.word_is_near ? all.without(Feature::kEarlyAnswers) : all);
   session_.flight.note(line, f.op_slot, before, f.state, event, actions, session_.word_is_near);
   VERIFY(!actions.bad);
+  VERIFY(actions.send_to.valid());  // a damaged latch word can name what is no node
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   const bool pending = f.state.parked_count > 0;
   if (pending != LocalWord{f.latch.load(std::memory_order_relaxed)}.pending()) {
@@ -201,6 +202,11 @@ bool ProtocolDriver::repair(Line& line) noexcept {
     changed = repair->repair(line.page(), session_.node.frame(line), dead, session_.memory, &why);
   }
   session_.counters.add(Counter::kRepairs);
+  if (changed.error() == Errc::kNoMemory) {  // others have some (repair.no-memory-is-a-crash)
+    Problem reason;
+    reason.write("a page of a dead node cannot be repaired: %s", why.text);
+    end_process(reason.text);
+  }
   if (!changed) {
     Problem reason;
     reason.write("a page of a dead node cannot be repaired: %s", why.text);

@@ -3,6 +3,7 @@
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/line/parked_requests.hpp"
 #include "coherence/session/message_server.hpp"
+#include "coherence/session/write_back.hpp"
 
 namespace coherence {
 namespace {
@@ -63,7 +64,7 @@ bool MessageServer::confirm_grant(Line& line, NodeId dead) noexcept {
   }
   if (state.msi == MsiState::kShared) {  // so the page cannot change; as long as a grant is in flight it stays here
     Batch batch(line.page().node());
-    batch.write(node.pool.page_address(line.page()), node.frame_memory(line), kPageSize);
+    add_whole_page(node, batch, line);
     if (!session_.memory.run(batch)) return false;
   }
   const PoolAddress at = node.pool.latch_address(line.page());

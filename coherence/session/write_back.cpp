@@ -40,6 +40,13 @@ void add_write_back(const NodeParts& node, Batch& batch, Line& line) noexcept {
   if (version) batch.write(at, frame, kVersionBytes);  // repair.version-written-last
 }
 
+void add_whole_page(const NodeParts& node, Batch& batch, Line& line) noexcept {
+  const PoolAddress at = node.pool.page_address(line.page());
+  const Registered frame = node.frame_memory(line);
+  batch.write(at + kVersionBytes, frame + kVersionBytes, kPageSize - kVersionBytes);
+  batch.write(at, frame, kVersionBytes);  // repair.version-written-last
+}
+
 void written_back(Line& line) noexcept { fields(line).first_change.store(Line::kNoChange, std::memory_order_release); }
 
 }  // namespace coherence

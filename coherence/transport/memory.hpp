@@ -4,10 +4,10 @@
 // order.
 // transport.unknown-never-success: a batch is kDone when all its operations took effect, kUnknown when the connection
 // broke first: then the outcome is not known, and is never treated as success.
-// transport.unknown-cuts-off: who has a Memory learns of an unknown outcome by outcome(), wait(), run() or the
+// transport.unknown-cuts-off: a user of a Memory learns of an unknown outcome by outcome(), wait(), run() or the
 // conveniences: kFenced.  Before they say so they tell the Memory's owner, a session, which cuts its node off: no
-// process can tell what the words of the batch say by now.  So whoever gets kFenced here finds the pool fenced, and
-// what comes of the batch needs no undoing.
+// process can tell what the words of the batch say by now.  So a caller that gets kFenced here finds the pool fenced,
+// and what comes of the batch needs no undoing.
 // transport.poll-until-done: post() may complete before it returns (shm) or later (verbs, sim); callers poll() until
 // done().
 // transport.pages-registered: a page travels between the pool and its node's arena, whose memory the transport knows

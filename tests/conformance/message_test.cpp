@@ -198,7 +198,7 @@ TEST_P(MessengerContract, AReplyToAFormerIncarnationLandsNowhere) {
   EXPECT_NE(landed(), 4711u);
 }
 
-// Nobody may wait for such a message: who would, finds the node gone.
+// Nobody may wait for such a message: a node that would, finds the other one gone.
 TEST_P(MessengerContract, WhatIsSaidToANodeThatIsNotThereIsLost) {
   end(kAsks).ask(NodeId{2}, kSlot, kPage);
   end(kAsks).flush();

@@ -70,7 +70,7 @@ constexpr Way kWays[] = {
 }  // namespace
 
 // Of what is told, ThreadSanitizer knows only what the transport does: `payload` has no order of its own.
-TEST_P(MemoryContract, WhoSeesWhatWasWrittenSeesWhatCameBeforeIt) {
+TEST_P(MemoryContract, AUserThatSeesWhatWasWrittenSeesWhatCameBeforeIt) {
   for (size_t i = 0; i < std::size(kWays); i++) {
     const Way& way = kWays[i];
     const PoolAddress there = at(64 * i), back = at(1024 + 64 * i, kOne);
@@ -154,7 +154,7 @@ TEST_P(MemoryContract, AVersionAroundWhatIsWrittenTellsWhetherItWasReadWhole) {
 }
 
 // transport.write-then-look.  Each sets its word and looks at the other's; one of them at least sees the other.
-TEST_P(MemoryContract, OfTwoWhoSetAWordAndLookAtTheOthersOneSeesTheOther) {
+TEST_P(MemoryContract, OfTwoUsersThatSetAWordAndLookAtTheOthersOneSeesTheOther) {
   std::atomic<int> at_start{0};
   std::atomic<int> saw_nobody[kRounds] = {};
   in_threads(2, [&](User& user, int who) {

@@ -109,7 +109,7 @@ TEST_P(MemoryContract, ABatchsBytesAreThereBeforeTheWordBehindThem) {
 }
 
 // A lock made of a word of one memory node guards a page of the other: batches that were waited for stay in order.
-TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
+TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfAUserThatKnows) {
   std::atomic<uint64_t> done{0};
   std::atomic<int> between{0};
   in_threads(3, [&](User& user, int) {
@@ -142,7 +142,7 @@ TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
   EXPECT_EQ(*memory().load(at(kPageSize - 8, kOne)), done.load());
 }
 
-// transport.unknown-never-success, as far as every transport can show it: what a user who is killed had posted took
+// transport.unknown-never-success, as far as every transport can show it: what a user that is killed had posted took
 // effect up to some operation, in order, and nobody else is harmed.
 TEST_P(MemoryContract, AKilledUsersBatchTookEffectUpToSomeOperation) {
   constexpr int kWords = 16;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,13 +12,16 @@
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/cutting_proxy.hpp"
 #include "tests/support/tcp_nodes.hpp"
+#include "tests/support/verbs_nodes.hpp"
 
 namespace conformance {
 namespace {
 
 using gcl_test::As;
 
-// Breaks the link of whoever asks it, when so many operations of the batch have taken place.
+enum class Carrier { kTcp, kBrokenConnections, kVerbs };
+
+// Breaks the link of the node that asks it, when so many operations of the batch have taken place.
 class BreakingMemory final : public Memory {
  public:
   BreakingMemory(MemoryMap& map, Counters& counters, int after) : shm_(map, counters), after_(after) {}
@@ -47,21 +52,41 @@ class BreakingMemory final : public Memory {
 // A node of its own for one batch, whose link breaks at it; with threads, as no user forks while it lives.
 class Doomed {
  public:
-  Doomed(const gcl_test::SocketDirectory& directory, MemoryNodeId to, std::byte* at, int after, int number)
-      : memory_node_({.id = to,
-                      .at = at,
-                      .bytes = kMemoryBytes,
-                      .listen = directory.socket("doomed" + std::to_string(number)),
-                      .key = directory.key(),
-                      .as = As::kThread,
-                      .memory = [after](MemoryMap& map, Counters& counters) -> std::unique_ptr<Memory> {
-                        return std::make_unique<BreakingMemory>(map, counters, after);
-                      }}),
-        node_({.places = 1, .memory_nodes = {{to, memory_node_.address()}}, .key = directory.key(), .as = As::kThread}),
+  Doomed(const gcl_test::SocketDirectory& directory, Carrier carrier, MemoryNodeId to, std::byte* at, int after,
+         int number)
+      : memory_node_(memory_node(directory, carrier, to, at, after, number)),
+        node_(node(directory, carrier, to, memory_node_.address(), after)),
         memory_(node_.port(), counters_) {}
   Memory& memory() { return memory_; }
 
  private:
+  static gcl_test::ServedNode::Spec memory_node(const gcl_test::SocketDirectory& directory, Carrier carrier,
+                                                MemoryNodeId to, std::byte* at, int after, int number) {
+    gcl_test::ServedNode::Spec spec{.id = to,
+                                    .at = at,
+                                    .bytes = kMemoryBytes,
+                                    .listen = directory.socket("doomed" + std::to_string(number)),
+                                    .key = directory.key(),
+                                    .as = As::kThread};
+    if (carrier == Carrier::kVerbs)
+      spec.access = gcl_test::access_at(gcl_test::rdma_addresses()->memory_node);
+    else
+      spec.memory = [after](MemoryMap& map, Counters& counters) -> std::unique_ptr<Memory> {
+        return std::make_unique<BreakingMemory>(map, counters, after);
+      };
+    return spec;
+  }
+  static gcl_test::WorkedPort::Spec node(const gcl_test::SocketDirectory& directory, Carrier carrier, MemoryNodeId to,
+                                         const std::string& address, int after) {
+    gcl_test::WorkedPort::Spec spec{
+        .places = 1, .memory_nodes = {{to, address}}, .key = directory.key(), .as = As::kThread};
+    if (carrier == Carrier::kVerbs)
+      spec.path = [after](tcp::Log& log) -> std::unique_ptr<tcp::DirectPath> {
+        return std::make_unique<gcl_test::RefusedPath>(gcl_test::path_at(gcl_test::rdma_addresses()->node)(log), after,
+                                                       kMemoryBytes);
+      };
+    return spec;
+  }
   gcl_test::ServedNode memory_node_;
   gcl_test::WorkedPort node_;
   Counters counters_{};
@@ -70,9 +95,11 @@ class Doomed {
 
 class TcpTransport final : public Transport {
  public:
-  explicit TcpTransport(bool broken_connections) {
+  explicit TcpTransport(Carrier carrier) : carrier_(carrier) {
+    const bool broken_connections = carrier == Carrier::kBrokenConnections;
     const std::string key = broken_connections ? "" : directory_.key();
     gcl_test::WorkedPort::Spec node{.key = key};
+    if (carrier == Carrier::kVerbs) node.path = gcl_test::path_at(gcl_test::rdma_addresses()->node);
     for (uint8_t n = 0; n < kMemoryNodes; n++) {
       const bool tcp = !broken_connections && n == 0;
       const std::string name = "memory" + std::to_string(n), near = "proxy" + std::to_string(n);
@@ -81,7 +108,8 @@ class TcpTransport final : public Transport {
                                      .at = at({n}),
                                      .bytes = kMemoryBytes,
                                      .listen = tcp ? "127.0.0.1:0" : directory_.socket(name),
-                                     .key = key}));
+                                     .key = key,
+                                     .access = access_of(carrier)}));
       std::string address = memory_nodes_.back()->address();
       if (broken_connections) {
         proxies_.push_back(std::make_unique<gcl_test::CuttingProxy>(
@@ -100,6 +128,10 @@ class TcpTransport final : public Transport {
 
  private:
   static constexpr size_t kBytesOfAConnection = 16 << 10;
+  static std::function<std::unique_ptr<tcp::DirectAccess>(std::span<std::byte>, tcp::Log&)> access_of(Carrier carrier) {
+    if (carrier != Carrier::kVerbs) return nullptr;
+    return gcl_test::access_at(gcl_test::rdma_addresses()->memory_node);
+  }
 
   // The batch behind break_after() goes by a node of its own, all others by the node.
   class BreakableMemory final : public Memory {
@@ -113,7 +145,8 @@ class TcpTransport final : public Transport {
           continue;
         }
         const MemoryNodeId to = batches[i]->to();
-        doomed_.push_back(std::make_unique<Doomed>(of_.directory_, to, of_.at(to), *break_after_, ++of_.number_));
+        doomed_.push_back(
+            std::make_unique<Doomed>(of_.directory_, of_.carrier_, to, of_.at(to), *break_after_, ++of_.number_));
         break_after_.reset();
         doomed_.back()->memory().post(*batches[i]);
       }
@@ -145,6 +178,7 @@ class TcpTransport final : public Transport {
 
   std::byte* at(MemoryNodeId n) const { return bytes_.at() + n.value * kMemoryBytes; }
 
+  const Carrier carrier_;
   gcl_test::SocketDirectory directory_;
   gcl_test::SharedBytes bytes_{kMemoryNodes * kMemoryBytes};
   std::vector<std::unique_ptr<gcl_test::ServedNode>> memory_nodes_;
@@ -155,7 +189,10 @@ class TcpTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tcp() { return std::make_unique<TcpTransport>(false); }
-std::unique_ptr<Transport> make_tcp_over_broken_connections() { return std::make_unique<TcpTransport>(true); }
+std::unique_ptr<Transport> make_tcp() { return std::make_unique<TcpTransport>(Carrier::kTcp); }
+std::unique_ptr<Transport> make_verbs() { return std::make_unique<TcpTransport>(Carrier::kVerbs); }
+std::unique_ptr<Transport> make_tcp_over_broken_connections() {
+  return std::make_unique<TcpTransport>(Carrier::kBrokenConnections);
+}
 
 }  // namespace conformance

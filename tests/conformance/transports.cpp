@@ -12,6 +12,7 @@
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "tcp_transport.hpp"
 #include "tests/support/far_memory.hpp"
+#include "tests/support/verbs_nodes.hpp"
 
 namespace conformance {
 namespace {
@@ -104,10 +105,8 @@ std::unique_ptr<Transport> make() {
   return std::make_unique<T>();
 }
 
-}  // namespace
-
-const std::vector<TransportKind>& transports() {
-  static const std::vector<TransportKind> all = {
+std::vector<TransportKind> all_transports() {
+  std::vector<TransportKind> all = {
       {.name = "shm", .make = make<ShmTransport>, .done_in_post = true, .keeps_unwanted = true, .breaks = false},
       {.name = "far", .make = make<FarTransport>, .done_in_post = false, .keeps_unwanted = false, .breaks = true},
       {.name = "tcp", .make = make_tcp, .done_in_post = false, .keeps_unwanted = true, .breaks = true},
@@ -117,6 +116,16 @@ const std::vector<TransportKind>& transports() {
        .keeps_unwanted = true,
        .breaks = false},
   };
+  if (gcl_test::rdma_addresses())
+    all.push_back(
+        {.name = "verbs", .make = make_verbs, .done_in_post = false, .keeps_unwanted = false, .breaks = true});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<TransportKind>& transports() {
+  static const std::vector<TransportKind> all = all_transports();
   return all;
 }
 

@@ -184,7 +184,7 @@ TEST_P(BatchesUnderWay, MoreRequestsThanPlacesAreServedInTurn) {
 TEST_P(BatchesUnderWay, NoRequestWaitsForAnothersBatch) {
   constexpr int kMany = 10;
   own(kMany);
-  ASSERT_TRUE(worker_->serve(0).ok());  // it has seen who is there: the next call does not return for that
+  ASSERT_TRUE(worker_->serve(0).ok());  // it has seen which nodes are there: the next call does not return for that
   int asked_for = 1, waited_beside_request = 0;
   ways().before_wait = [&] { waited_beside_request += asked(); };
   ways().after_wait = [&] {

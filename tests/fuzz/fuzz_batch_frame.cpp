@@ -1,5 +1,5 @@
 // What a memory node takes for a batch, of any bytes, is one: it has that frame and no other, it can be carried out
-// where its places are in the region, and its result is a result for who posted it.  Other bytes are no result.
+// where its places are in the region, and its result is one for the node that posted it.  Other bytes are no result.
 #include <cstring>
 #include <memory>
 #include <span>

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -13,6 +16,7 @@
 
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
+#include "tests/support/shifted_clock.hpp"
 #include "tests/support/tcp_members.hpp"
 
 namespace coherence {
@@ -231,6 +235,50 @@ TEST_F(MemnodeDaemon, OnlyOneServesAFile) {
   const auto zero = serve(0), one = serve(1);
   refused(further(1), "another process serves");
   refused({file(0), "--listen", directory.socket("other"), "--key", directory.key()}, "is served over a network");
+}
+
+// A copy of its file, on another machine say.  The first one goes on; the second one comes when the first has gone.
+TEST_F(MemnodeDaemon, OfTwoMemoryNodesWithOneNumberTheSecondIsRefused) {
+  const auto zero = serve(0);
+  auto one = serve(1);
+  ASSERT_TRUE(gcl_test::eventually([&] { return zero->says("memory node 1 is here, at"); })) << zero->said();
+  const std::string elsewhere = directory.path() + "/elsewhere";
+  ASSERT_EQ(mkdir(elsewhere.c_str(), 0700), 0);
+  std::filesystem::copy_file(file(1), elsewhere + "/pool.mem1");
+  const auto second = start({elsewhere + "/pool.mem1", "--listen", directory.socket("other"), "--first",
+                             directory.socket("m0"), "--key", directory.key()});
+  EXPECT_TRUE(gcl_test::eventually([&] { return second->says(") is here"); })) << second->said();
+  gcl_test::MemberNode first(node());
+  ASSERT_TRUE(first.open(&problem).ok()) << problem.text << zero->said();
+  ASSERT_TRUE(first.join(0, &problem).ok()) << problem.text << zero->said() << one->said();
+  EXPECT_FALSE(one->says("newer start")) << one->said();
+  bool last = false;
+  ASSERT_TRUE(first.members->begin_change(Membership::Patience::kWait, &problem).ok());
+  first.members->end_change();
+  ASSERT_TRUE(first.leave(&last, &problem).ok()) << problem.text << zero->said() << one->said();
+  one->send(SIGTERM);
+  EXPECT_EQ(one->wait(), 0);
+  EXPECT_TRUE(gcl_test::eventually([&] {
+    return zero->says("memory node 1 is here, at " + directory.socket("other"));
+  })) << zero->said()
+      << second->said();
+}
+
+// Its start is a time, and would be older than that of its predecessor.
+TEST_F(MemnodeDaemon, AMemoryNodeWhoseClockWasSetBackIsLetIn) {
+  const auto zero = serve(0);
+  const auto is_here = [&] {
+    const std::string said = zero->said(), words = "memory node 1 is here, at";
+    const size_t at = said.find(words);
+    return (at != std::string::npos) + (said.rfind(words) != at);
+  };
+  auto one = serve(1);
+  ASSERT_TRUE(gcl_test::eventually([&] { return is_here() == 1; })) << zero->said();
+  one->send(SIGKILL);
+  (void)one->wait();
+  const gcl_test::ShiftedClock yesterday(GCL_SHIFTED_CLOCK, directory.path() + "/clock", -std::chrono::hours(24));
+  one = serve(1);
+  EXPECT_TRUE(gcl_test::eventually([&] { return is_here() == 2; })) << zero->said() << one->said();
 }
 
 TEST_F(MemnodeDaemon, CheckSaysWhatWouldBeServed) {

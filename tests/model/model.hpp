@@ -70,7 +70,7 @@ struct Variant {
   bool one_redo = false;       // repair.all-dead-redo: only the redo of the node that the word names
   bool blind_take = false;     // repair.take-over-by-exact-word: whatever the word is by then
   bool bits_kept = false;      // repair.share-means-pool-is-newest: a writer does not ask the sharers that are left
-  bool no_quiesce = false;     // coherence.early-grant-bound: whom a dead node granted early goes on without the word
+  bool no_quiesce = false;     // coherence.early-grant-bound: an early grantee of a dead node goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };
@@ -112,7 +112,7 @@ struct NodeM {
   uint8_t fresh, want, latch, turn, unflushed, undo;
   uint8_t priority, bar, parked_priority[2], copy_will_do, told;
   uint8_t grant_in_flight;  // node + 1 that granted early (coherence.early-grant-bound)
-  uint8_t sharers;          // of the claim that is posted or stands; who joins by the posted downgrade
+  uint8_t sharers;          // of the claim that is posted or stands; the joiners by the posted downgrade
   uint8_t passed_to;        // node + 1
   uint8_t hints;            // followed since it looked at the word
   uint8_t joins;            // its bit is not in the word (coherence.reader-joins-taker)

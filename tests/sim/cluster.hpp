@@ -20,7 +20,7 @@ namespace sim {
 
 using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 
-inline constexpr uint32_t kServeMs = 20;  // a turn of a message worker
+inline constexpr uint32_t kServeMs = 20;  // a pass of a message worker
 // The worker looks for the dead every 250 ms, between two rounds of serving.
 inline constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
 // Of a batch that was posted.

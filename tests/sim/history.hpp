@@ -19,7 +19,7 @@ class History {
   void write(int fiber, int page, uint64_t value) { record(fiber, {page, value, true}); }
   // The fiber's last operation was a write that has not taken place: its node died first.
   void forget_write(int fiber, int page, uint64_t value);
-  // The same of a write that others, who died, too, may have read.
+  // The same of a write that others, which died, too, may have read.
   void forget_value(int page, uint64_t value);
   uint64_t size() const;
 

@@ -55,9 +55,11 @@ enum class Mutation : uint8_t {
   kCopiesInRing,      // the ring's records have copies, as the log's
   kDeathUnrecorded,   // memory is lost behind a death that is in no journal
   kHoleOverlooked,    // a checkpoint takes what a log has behind the hole of its ring
+  kRecordingWaits,    // a wait in the sweep goes on though another death is to be recorded
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up
+  kCountedAsWritten,  // the ring is emptied of a page that was not written back, sometimes
   kLatchedFreed,      // a frame is freed while a user reads it
   kNotValidated,      // a copy counts though the page was changed meanwhile
   kUncounted,         // the free list is compared without its number of changes
@@ -76,7 +78,7 @@ void begin_mutation(Mutation);
 inline bool is_of_survivors(Mutation m) { return m >= Mutation::kRedoForgotten && m < Mutation::kNotUnpublished; }
 
 // Whether that needs a bufmgr.
-inline bool is_of_pool_survivors(Mutation m) { return m >= Mutation::kCopiesInRing && m <= Mutation::kHoleOverlooked; }
+inline bool is_of_pool_survivors(Mutation m) { return m >= Mutation::kCopiesInRing && m <= Mutation::kRecordingWaits; }
 
 // Whether a bufmgr is needed to show it.
 inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }

@@ -71,7 +71,8 @@ PoolCluster::PoolCluster(const Options& o)
                                                      .nodes_max = uint32_t(o.nodes),
                                                      .ring_bytes = bufmgr::kRingBytesLeast,
                                                      .status_words = 1,
-                                                     .repairs_deaths = o.survives},
+                                                     .repairs_deaths = o.survives,
+                                                     .records_deaths = o.survives},
                                                     &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<PoolMember>(n));
@@ -189,7 +190,8 @@ void PoolCluster::serve(PoolMember& m, int lives) {
         if (!m.pool->serve(*session, kServeMs)) return void(m.serving = false);
       if (!stop_provider(m, *session)) return void(m.serving = false);
       Problem problem;
-      const Status left = m.pool->leave(*session, &m.last, &problem);
+      Recorder recorder(*this, m);
+      const Status left = m.pool->leave(*session, &m.last, &problem, &recorder);
       if (!left && left.error() != Errc::kFenced)
         object(Checker::kProgress, "node %d cannot leave: %s", m.id.value, problem.text);
       if (!left) return void(m.serving = false);

@@ -95,6 +95,17 @@ class PoolCluster final : public Observer {
   void start(PoolMember&);
   void died(PoolMember&);
   void rejoin(PoolMember&);
+  void record_deaths(PoolMember&);
+  // For a node that leaves, whose sweep has ended (node.leaver-records).
+  class Recorder final : public coherence::DeathRecorder {
+   public:
+    Recorder(PoolCluster& cluster, PoolMember& member) : cluster_(cluster), member_(member) {}
+    void record() noexcept override { cluster_.record_deaths(member_); }
+
+   private:
+    PoolCluster& cluster_;
+    PoolMember& member_;
+  };
   void sweep(PoolMember&);
   bool unnamed(bufmgr::Session&, NodeId dead);
   void take_back(int node);

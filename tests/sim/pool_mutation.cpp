@@ -6,6 +6,7 @@
 #include "bufmgr/mini_transaction.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "coherence/session.hpp"
+#include "coherence/session/write_back.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
 
@@ -53,6 +54,18 @@ bool Evictor::begin_evict(Line& line, PageId page, Post* release) noexcept {
   if (sim::mutation != sim::Mutation::kLatchedFreed || line.page() != page || !line.word().shared()) return false;
   *release = Post::kNone;
   return true;
+}
+
+Result<bool> product_begin_write_back(Evictor*, Line&, PageId) noexcept
+    asm("_ZN9coherence7Evictor24product_begin_write_backERNS_4LineENS_6PageIdE");
+
+Result<bool> Evictor::begin_write_back(Line& line, PageId page) noexcept {
+  if (sim::mutation == sim::Mutation::kCountedAsWritten && line.page() == page &&
+      sim::scheduler()->random().one_in(8)) {
+    written_back(line);
+    return false;
+  }
+  return product_begin_write_back(this, line, page);
 }
 
 }  // namespace coherence

@@ -154,17 +154,40 @@ void PoolCluster::rejoin(PoolMember& m) {
   start(m);
 }
 
-// One of several survivors; each of them may die in the middle of it.
+// repair.recorded-first.  What is recorded is the disk's business (pool_disk).
+void PoolCluster::record_deaths(PoolMember& m) {
+  for (NodeSet left = m.node().unrecorded(); !left.empty(); left = left.without(left.first()))
+    (void)m.node().recorded(left.first(), m.node().info(left.first()).incarnation);
+}
+
+namespace {
+
+class EndsToRecord final : public bufmgr::Interrupts {
+ public:
+  explicit EndsToRecord(bufmgr::BufferPool& pool) : pool_(pool) {}
+  bool pending() noexcept override {
+    return mutation != Mutation::kRecordingWaits && recovery::is_to_record(pool_);  // recovery.recording-ends-waits
+  }
+
+ private:
+  bufmgr::BufferPool& pool_;
+};
+
+}  // namespace
+
+// One of several survivors; each of them may die in the middle of it.  Records and sweeps, as the product's worker.
 void PoolCluster::sweep(PoolMember& m) {
   while (!m.stopping && !m.pool->fenced()) {
     scheduler()->sleep(scheduler()->random().between(50 * kUs, 500 * kUs));
+    record_deaths(m);
     const NodeSet dead = m.node().repairable();
     if (dead.empty()) continue;
-    const auto session = m.pool->attach(SessionId{uint16_t(options_.threads + 2)}, never_, m.log);
+    EndsToRecord interrupts(*m.pool);
+    const auto session = m.pool->attach(SessionId{uint16_t(options_.threads + 2)}, interrupts, m.log);
     Problem problem;
     auto step = m.sweep->step(*session, &problem);
     while (step && *step == recovery::PageSweep::Step::kWorked) step = m.sweep->step(*session, &problem);
-    if (!step && step.error() != Errc::kFenced)
+    if (!step && step.error() != Errc::kFenced && step.error() != Errc::kInterrupted)
       object(Checker::kProgress, "node %d cannot sweep: %s", m.id.value, problem.text);
     if (mutation == Mutation::kSweptUnwritten && unnamed(*session, dead.first()))
       (void)m.node().swept(dead.first(), m.node().info(dead.first()).incarnation);

@@ -63,15 +63,14 @@ TEST_P(PoolBroken, IsSeen) { expect_seen(GetParam(), pool_options_of); }
 
 INSTANTIATE_TEST_SUITE_P(
     Sim, PoolBroken,
-    testing::Values(Proof{Mutation::kUnpublishedFirst, Checker::kExclusion, 100},
-                    Proof{Mutation::kNotValidated, Checker::kLastWrite, 400},
-                    Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
-                    Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
-                    Proof{Mutation::kNotUnpublished, Checker::kLeaks},
-                    Proof{Mutation::kUnpublishedFirst, Checker::kLeaks},
-                    Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kWakeupLost, Checker::kProgress},
-                    Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
-                    Proof{Mutation::kLogIgnored, Checker::kLog}),
+    testing::Values(
+        Proof{Mutation::kUnpublishedFirst, Checker::kExclusion, 100},
+        Proof{Mutation::kNotValidated, Checker::kLastWrite, 400}, Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
+        Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
+        Proof{Mutation::kNotUnpublished, Checker::kLeaks}, Proof{Mutation::kUnpublishedFirst, Checker::kLeaks},
+        Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kWakeupLost, Checker::kProgress},
+        Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
+        Proof{Mutation::kCountedAsWritten, Checker::kProduct, 100}, Proof{Mutation::kLogIgnored, Checker::kLog}),
     [](const auto& info) { return name_of(info.param); });
 
 class PoolBrokenRepair : public testing::TestWithParam<Proof> {};
@@ -84,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(Sim, PoolBrokenRepair,
                                          Proof{Mutation::kSweptUnwritten, Checker::kLastWrite, 400},
                                          Proof{Mutation::kCopiesInRing, Checker::kLastWrite, 400},
                                          Proof{Mutation::kDeathUnrecorded, Checker::kRestart, 100},
-                                         Proof{Mutation::kHoleOverlooked, Checker::kRestart, 400}),
+                                         Proof{Mutation::kHoleOverlooked, Checker::kRestart, 400},
+                                         Proof{Mutation::kRecordingWaits, Checker::kProgress, 400}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

@@ -137,6 +137,8 @@ void verify_failed(const char* expression, const char* file, int line) noexcept 
   sim::give_up(sim::Checker::kProduct, "%s:%d: VERIFY(%s) failed", name ? name + 1 : file, line, expression);
 }
 
+void end_process(const char* why) noexcept { sim::give_up(sim::Checker::kProduct, "a process ends: %s", why); }
+
 // --- the transport: as shm.  A batch travels, its verbs run in order with anything in between, and its completion
 // travels back.  A READ that is not wanted may be done all the same, as verbs would.
 

@@ -98,6 +98,19 @@ TEST(Sim, ASeedIsOneRun) {
   EXPECT_EQ(hashes.size(), 10u);
 }
 
+TEST(Sim, ATracedRunIsTheSameRun) {
+  for (const auto of_seed : {options_of, survivors_options_of, pool_options_of, pool_survivors_options_of}) {
+    Options o = of_seed(7);
+    const Outcome out = run(o);
+    o.trace = true;
+    testing::internal::CaptureStdout();
+    const Outcome traced = run(o);
+    EXPECT_FALSE(testing::internal::GetCapturedStdout().empty());
+    EXPECT_EQ(out.hash, traced.hash) << command_of(o);
+    EXPECT_EQ(out.yields, traced.yields);
+  }
+}
+
 // A node that leaves and joins again among nodes that want its pages, while what was said before comes again.
 Options former_of(uint64_t seed) {
   Options o = options_of(seed);

@@ -99,7 +99,7 @@ class CuttingProxy {
     const ssize_t had = recv(pair.end[from], bytes, sizeof bytes, MSG_DONTWAIT);
     if (had <= 0) return had < 0 && (errno == EAGAIN || errno == EINTR);
     const size_t count = std::min(size_t(had), pair.left);
-    for (size_t done = 0; done < count;) {  // who does not read meanwhile holds up all others: it is a test's
+    for (size_t done = 0; done < count;) {  // an end that reads nothing holds up all others: it is a test's
       const ssize_t n = send(pair.end[!from], bytes + done, count - done, MSG_NOSIGNAL);
       if (n <= 0) return false;
       done += size_t(n);

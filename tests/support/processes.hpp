@@ -55,6 +55,11 @@ class WaitingChild {
     if (go_ >= 0) close(go_);
   }
   void go() { CHILD_VERIFY(write(go_, "", 1) == 1); }
+  // The signal that has ended it; 0: none.
+  int ended_by() {
+    int status = 0;
+    return waitpid(std::exchange(pid_, 0), &status, 0) > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
   bool ended_well() { return gcl_test::ended_well(std::exchange(pid_, 0)); }
   void kill() {
     if (pid_ <= 0) return;

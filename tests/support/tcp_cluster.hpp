@@ -1,6 +1,6 @@
 // A transport of nodes in one process whose messages and wakeups travel by the tcp transport, between network workers
-// in threads; their batches do, too, or are carried out in the pool at once.  The pool and its members are those of one
-// machine.
+// in threads; their batches do, too, over tcp or by queue pairs, or are carried out in the pool at once.  The pool and
+// its members are those of one machine.
 //
 //   PeersTransport transport(PeersTransport::Batches::kTravel);
 //   Node::join(pool, ..., transport);
@@ -20,12 +20,13 @@
 #include "coherence/transport/shm/shm_transport.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/tcp_peers.hpp"
+#include "tests/support/verbs_nodes.hpp"
 
 namespace gcl_test {
 
 class PeersTransport final : public coherence::ShmTransport {
  public:
-  enum class Batches { kAtOnce, kTravel };
+  enum class Batches { kAtOnce, kTravel, kByVerbs };
   explicit PeersTransport(Batches batches) : batches_(batches) {}
   ~PeersTransport() override { end(); }
 
@@ -45,10 +46,12 @@ class PeersTransport final : public coherence::ShmTransport {
   void begin(coherence::NodeParts& node) {
     Member& member = of(node);
     PeerWorker::Spec spec;
-    if (batches_ == Batches::kTravel) spec.memory_nodes = memory_nodes(node.pool);
+    if (batches_ != Batches::kAtOnce) spec.memory_nodes = memory_nodes(node.pool);
+    if (batches_ == Batches::kByVerbs)
+      spec.path = path_at(rdma_addresses()->node, {node.frames_base, uint64_t(node.frames) * coherence::kPageSize});
     member.worker = std::make_unique<Beside>(As::kThread, [this, &member, &node, spec](const Beside::Over& over) {
       member.shared.begin(node, sockets_, log_, spec);
-      while (!over.load()) member.shared.turn(10);
+      while (!over.load()) member.shared.run_once(10);
       member.shared.end();
     });
   }
@@ -84,7 +87,8 @@ class PeersTransport final : public coherence::ShmTransport {
             .at = mapped.base({n}),
             .bytes = mapped.header(n).bytes,
             .listen = directory_.socket("memory" + std::to_string(n) + "." + std::to_string(starts_++)),
-            .as = As::kThread}));
+            .as = As::kThread,
+            .access = batches_ == Batches::kByVerbs ? access_at(rdma_addresses()->memory_node) : nullptr}));
       all.emplace_back(MemoryNodeId{n}, memory_nodes_[n]->address());
     }
     return all;

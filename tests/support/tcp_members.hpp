@@ -86,7 +86,7 @@ class ServedMembers {
     unlink((directory_.path() + "/memory0").c_str());
     must(server->listen(endpoints(address()), &problem), problem);
     listens().store(true);
-    while (!over.load()) server->turn(10);
+    while (!over.load()) server->run_once(10);
   }
 
   const SocketDirectory& directory_;
@@ -143,14 +143,14 @@ class MembersWorker final : public tcp::NodeWorker {
     worker->memory().set_other(&members);
     worker->add(members);
     must(worker->memory().add(MemoryNodeId{0}, endpoints(parts->address), &problem), problem);
-    while (!over.load()) worker->turn(10);
+    while (!over.load()) worker->run_once(10);
   }
   SharedBytes shared_{64};
   std::string listens_at_;
   std::optional<Beside> beside_;
 };
 
-// A primary: what its processes share, and who joins and leaves for it.
+// A primary: what its processes share, and the one that joins and leaves for it.
 class MemberNode {
  public:
   struct Spec {
@@ -177,7 +177,7 @@ class MemberNode {
     pool = opened.take();
     parts_.cluster = pool->pool_id();
     members.emplace(tcp::TcpPool::of(*pool),
-                    tcp::TcpMembership::Parts{mirror, sayings, port_.port().bell(), worker, tool});
+                    tcp::TcpMembership::Parts{mirror, sayings, port_.port().worker_wakeup(), worker, tool});
     return {};
   }
   coherence::Status join(uint8_t id, coherence::Problem* problem) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -140,6 +141,8 @@ class ServedNode {
         [](coherence::MemoryMap& map, coherence::Counters& counters) {
           return std::make_unique<coherence::ShmMemory>(map, counters);
         };
+    // What nodes do with it directly; made beside the test.
+    std::function<std::unique_ptr<tcp::DirectAccess>(std::span<std::byte>, tcp::Log&)> access = nullptr;
   };
   explicit ServedNode(const Spec& spec)
       : spec_(spec), server_(spec.as, [this](const Beside::Over& over) { serve(over); }) {
@@ -171,15 +174,18 @@ class ServedNode {
     coherence::Counters counters{};
     OneRegion region(spec_.id, spec_.at);
     const auto memory = spec_.memory(region, counters);
-    auto server = must(tcp::MemoryServer::make(
-                           *memory, {.id = spec_.id, .bytes = spec_.bytes, .start = spec_.start, .times = spec_.times},
-                           credentials(spec_.key), log, &problem),
-                       problem);
+    const auto access = spec_.access ? spec_.access({spec_.at, spec_.bytes}, log) : nullptr;
+    auto server = must(
+        tcp::MemoryServer::make(
+            *memory,
+            {.id = spec_.id, .bytes = spec_.bytes, .start = spec_.start, .times = spec_.times, .access = access.get()},
+            credentials(spec_.key), log, &problem),
+        problem);
     must(server->listen(endpoints(spec_.listen), &problem), problem);
     shared().port.store(server->port());
     shared().listens.store(true);
     while (!over.load()) {
-      server->turn(10);
+      server->run_once(10);
       const auto figures = server->figures();
       shared().links.store(figures.links);
       shared().ended.store(figures.ended);
@@ -197,16 +203,16 @@ class ServedNode {
 // A port in memory that forked processes share.
 class SharedPort {
  public:
-  explicit SharedPort(int places) : bytes_(tcp::WorkerBell::kBytes + tcp::Port::bytes_for(places)) {
+  explicit SharedPort(int places) : bytes_(tcp::WorkerWakeup::kBytes + tcp::Port::bytes_for(places)) {
     coherence::Problem problem;
-    bell_ = must(tcp::WorkerBell::make(bytes_.at(), &problem), problem);
-    port_.emplace(static_cast<std::byte*>(bytes_.at()) + tcp::WorkerBell::kBytes, places, *bell_);
+    worker_wakeup_ = must(tcp::WorkerWakeup::make(bytes_.at(), &problem), problem);
+    port_.emplace(static_cast<std::byte*>(bytes_.at()) + tcp::WorkerWakeup::kBytes, places, *worker_wakeup_);
   }
   tcp::Port& port() { return *port_; }
 
  private:
   SharedBytes bytes_;
-  std::unique_ptr<tcp::WorkerBell> bell_;
+  std::unique_ptr<tcp::WorkerWakeup> worker_wakeup_;
   std::optional<tcp::Port> port_;
 };
 
@@ -221,6 +227,8 @@ class WorkedPort {
     uint64_t start = 1, cluster = 0;
     net::LinkTimes times = {};
     As as = As::kProcess;
+    // By which batches go instead of the links; made beside the test.
+    std::function<std::unique_ptr<tcp::DirectPath>(tcp::Log&)> path = nullptr;
   };
   explicit WorkedPort(const Spec& spec) : spec_(spec), port_(spec.places) {
     worker_ = std::make_unique<Beside>(spec.as, [this](const Beside::Over& over) { work(over); });
@@ -240,10 +248,11 @@ class WorkedPort {
             port(), {.self = net::Who::node({spec_.node}, spec_.start), .cluster = spec_.cluster, .times = spec_.times},
             credentials(spec_.key), log, &problem),
         problem);
+    if (spec_.path) must(worker->take_path(spec_.path(log), &problem), problem);
     for (const auto& [id, address] : spec_.memory_nodes)
       must(worker->memory().add(id, endpoints(address), &problem), problem);
     while (!over.load()) {
-      worker->turn(10);
+      worker->run_once(10);
       cpu().store(cpu_of_thread_ns());
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,8 +37,8 @@ class PeerSockets final : public tcp::PeerAddresses {
   const SocketDirectory& directory_;
 };
 
-// What the processes of a node share for its messages and batches, and its worker, in this process.  Whoever uses it
-// says when the worker has a turn.
+// What the processes of a node share for its messages and batches, and its worker, in this process.  The test that
+// uses it says when the worker runs.
 class PeerWorker {
  public:
   struct Spec {
@@ -45,12 +46,14 @@ class PeerWorker {
     uint32_t window = 4u << 20;
     std::string key;
     std::vector<std::pair<coherence::MemoryNodeId, std::string>> memory_nodes;  // and their addresses
+    // By which batches go instead of the links.
+    std::function<std::unique_ptr<tcp::DirectPath>(tcp::Log&)> path = nullptr;
   };
   // `places`: sessions that post batches.
   explicit PeerWorker(uint32_t nodes_max, int places = 1)
       : port_(places),
         bytes_(tcp::PeerBoxes::bytes_for(nodes_max)),
-        boxes_(bytes_.at(), nodes_max, port_.port().bell()) {}
+        boxes_(bytes_.at(), nodes_max, port_.port().worker_wakeup()) {}
   ~PeerWorker() { end(); }
   PeerWorker(const PeerWorker&) = delete;
   // All outlive it.
@@ -59,6 +62,7 @@ class PeerWorker {
     const tcp::NetworkWorker::Spec how{
         .self = net::Who::node(node.id, node.incarnation), .window = spec.window, .times = spec.times};
     worker_ = must(tcp::NetworkWorker::make(port_.port(), how, credentials(spec.key), log, &problem), problem);
+    if (spec.path) must(worker_->take_path(spec.path(log), &problem), problem);
     for (const auto& [id, address] : spec.memory_nodes)
       must(worker_->memory().add(id, endpoints(address), &problem), problem);
     must(worker_->links().listen(endpoints(sockets.address(node.id, node.incarnation)), &problem), problem);
@@ -66,7 +70,7 @@ class PeerWorker {
     worker_->add(*peers_);
     worker_->set_acceptor(&*peers_);
   }
-  void turn(int ms) { worker_->turn(ms); }
+  void run_once(int ms) { worker_->run_once(ms); }
   bool ended() const { return worker_ == nullptr; }
   // The worker ends, and with it all links; what its node's sessions share stays.
   void end() {

@@ -23,8 +23,10 @@
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "coherence/transport/tcp/member/further_memory_node.hpp"
 #include "coherence/transport/tcp/member/member_server.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 #include "coherence/transport/tcp/member/tool_link.hpp"
 #include "coherence/transport/tcp/memory/memory_server.hpp"
+#include "coherence/transport/verbs/verbs_access.hpp"
 
 namespace memnode {
 namespace {
@@ -37,6 +39,7 @@ using coherence::Status;
 using coherence::tcp::FurtherMemoryNode;
 using coherence::tcp::MemberServer;
 using coherence::tcp::MemoryServer;
+using coherence::verbs::VerbsAccess;
 namespace net = coherence::net;
 
 // Lines with the time, on stderr.
@@ -104,22 +107,9 @@ std::string figures_of(const MemoryServer& server) {
   auto seconds = [](const timeval& t) { return double(t.tv_sec) + double(t.tv_usec) / 1e6; };
   return fmt::format(
       "figures: links {}, batches {}, operations {}, bytes in {}, bytes out {}, links ended for what they sent {}, "
-      "CPU s {:.3f} user {:.3f} system",
-      f.links, f.batches, f.operations, f.bytes_in, f.bytes_out, f.ended, seconds(used.ru_utime),
+      "queue pairs {}, CPU s {:.3f} user {:.3f} system",
+      f.links, f.batches, f.operations, f.bytes_in, f.bytes_out, f.ended, f.paths, seconds(used.ru_utime),
       seconds(used.ru_stime));
-}
-
-// As memory node 0 has it, as far as other memory nodes need it.
-void fill_header(const coherence::tcp::HeaderRecord& record, coherence::PoolHeader* header) {
-  header->magic = coherence::kPoolMagic;
-  header->format_version = record.format_version;
-  header->block_size = record.block_size;
-  header->nodes_max = record.nodes_max;
-  header->memory_nodes = record.memory_nodes;
-  header->state = record.clean != 0 ? coherence::PoolState::kClean : coherence::PoolState::kInUse;
-  header->pool_id = record.pool_id;
-  header->saves = record.saves;
-  memcpy(header->identity, record.identity, sizeof header->identity);
 }
 
 uint64_t start_number() {
@@ -130,11 +120,11 @@ uint64_t start_number() {
 
 // Serves one region until a signal comes, or `over` says that it is over.  Returns the signal; 0: it is over.
 template <class Over>
-int turns(MemoryServer& server, const Signals& signals, Stderr& log, const Over& over) {
+int run_until_over(MemoryServer& server, const Signals& signals, Stderr& log, const Over& over) {
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT && !over()) {
     if (signal == SIGUSR1) log.line(figures_of(server).c_str());
-    server.turn(-1);
+    server.run_once(-1);
     signal = signals.take();
   }
   const bool ends = signal == SIGTERM || signal == SIGINT;
@@ -147,7 +137,7 @@ int turns(MemoryServer& server, const Signals& signals, Stderr& log, const Over&
 
 class Daemon {
  public:
-  Daemon(const Options& options, Stderr& log) : options_(options), log_(log) {}
+  Daemon(const Options& options, Stderr& log) : options_(options), log_(log), patience_ms_(options.patience_s * 1000) {}
 
   Status run(Problem* problem) {
     auto credentials = credentials_of(options_, problem);
@@ -164,11 +154,15 @@ class Daemon {
     if (!pool) return pool.error();
     auto& mapped = coherence::MappedPool::of(**pool);
     const uint64_t start = start_number();
+    patience_ms_ = coherence::tcp::agree_on_patience(mapped, patience_ms_);
+    say_patience("until it is started while no primary is in the pool");
     MemberServer members(mapped, {.pool = options_.file, .start = start, .patience_ns = patience_ns()}, log_);
     coherence::ShmMemory memory(mapped, counters_);
-    auto server = listening(memory, mapped.header(), start, members, problem);
+    auto access = access_to(mapped.base({0}), mapped.header().bytes, problem);
+    if (!access) return access.error();
+    auto server = listening(memory, mapped.header(), start, {&members, access->get()}, problem);
     if (!server) return server.error();
-    (void)turns(**server, signals_, log_, [] { return false; });
+    (void)run_until_over(**server, signals_, log_, [] { return false; });
     return {};
   }
 
@@ -201,7 +195,10 @@ class Daemon {
     if (!part) return part.error();
     coherence::ShmMemory memory(**part, counters_);
     FurtherMemoryNode members(**part, log_);
-    auto server = listening(memory, (*part)->part_header(), start_number(), members, problem);
+    auto access = access_to((*part)->base((*part)->id()), (*part)->part_header().bytes, problem);
+    *refused = !access;
+    if (!access) return access.error();
+    auto server = listening(memory, (*part)->part_header(), start_number(), {&members, access->get()}, problem);
     *refused = !server;
     if (!server) return server.error();
     std::string address;
@@ -209,7 +206,7 @@ class Daemon {
     if (done) done = members.begin(**server, first, address, problem);
     *refused = !done;
     GCL_TRY(done);
-    if (turns(**server, signals_, log_, [&] { return members.is_over(); }) != 0) return {};
+    if (run_until_over(**server, signals_, log_, [&] { return members.is_over(); }) != 0) return {};
     return problem->set(coherence::Errc::kUnreached, "%s", members.why());
   }
 
@@ -220,13 +217,32 @@ class Daemon {
                                                log_, problem);
     if (!tool) return tool.error();
     GCL_TRY((*tool)->call({.call = coherence::tcp::Call::kHeader}, nullptr, problem));
-    fill_header((*tool)->header(), pool);
+    patience_ms_ = std::max(options_.patience_s * 1000, (*tool)->table()->head.patience_ms);
+    say_patience("as memory node 0's");
+    coherence::tcp::fill_header((*tool)->header(), pool);
     return {};
   }
 
+  // What nodes do in the region without this process; null: nothing.
+  Result<std::unique_ptr<VerbsAccess>> access_to(std::byte* at, uint64_t bytes, Problem* problem) {
+    if (!options_.verbs) return std::unique_ptr<VerbsAccess>();
+    const std::string& named = options_.address.empty() ? options_.listen.front() : options_.address;
+    auto near = endpoints_of(named, credentials_, problem);
+    if (!near) return near.error();
+    auto device = coherence::verbs::Device::open(
+        {.device = options_.device, .port = options_.device_port, .gid_index = options_.gid_index}, near->at[0], log_,
+        problem);
+    if (!device) return device.error();
+    log_.line(fmt::format("nodes reach its memory by {}", (*device)->name()).c_str());
+    return VerbsAccess::make(device.take(), {at, bytes}, log_, problem);
+  }
+
+  struct Services {
+    coherence::tcp::OtherService* members;
+    coherence::tcp::DirectAccess* access;
+  };
   Result<std::unique_ptr<MemoryServer>> listening(coherence::Memory& memory, const coherence::PoolHeader& header,
-                                                  uint64_t start, coherence::tcp::OtherService& members,
-                                                  Problem* problem) {
+                                                  uint64_t start, const Services& services, Problem* problem) {
     const coherence::MemoryNodeId id{uint8_t(header.memory_node)};
     log_.line(what_is(options_, id, header.pool_id, header.bytes).c_str());
     auto server = MemoryServer::make(memory,
@@ -237,7 +253,8 @@ class Daemon {
                                       .times = {.patience_ns = patience_ns(),
                                                 // Asked after a third of it, a node has several times to answer.
                                                 .silence_ns = patience_ns() / 2},
-                                      .other = &members},
+                                      .other = services.members,
+                                      .access = services.access},
                                      credentials_, log_, problem);
     if (!server) return server.error();
     GCL_TRY((*server)->watch(signals_.fd(), problem));
@@ -273,11 +290,16 @@ class Daemon {
     const int signal = signals_.take();
     return signal == SIGTERM || signal == SIGINT;
   }
-  uint64_t patience_ns() const { return uint64_t(options_.patience_s) * 1'000'000'000; }
+  void say_patience(const char* why) {
+    if (patience_ms_ == options_.patience_s * 1000) return;
+    log_.line(fmt::format("its patience is {} s {}", patience_ms_ / 1000, why).c_str());
+  }
+  uint64_t patience_ns() const { return coherence::tcp::patience_ns(patience_ms_); }
 
   static constexpr int kAgainMs = 250, kAgainMaxMs = 10'000, kAnswerMs = 5000;
   const Options& options_;
   Stderr& log_;
+  uint32_t patience_ms_;
   const Signals signals_;
   net::Credentials credentials_ = net::Credentials::plain();
   coherence::Counters counters_{};
@@ -308,7 +330,7 @@ Status check(const Options& options, Problem* problem) {
 }  // namespace
 
 int serve(const Options& options) {
-  signal(SIGPIPE, SIG_IGN);  // who reads what is logged may have left
+  signal(SIGPIPE, SIG_IGN);  // the reader of what is logged may have left
   Stderr log;
   Problem problem;
   if (Daemon(options, log).run(&problem)) return 0;

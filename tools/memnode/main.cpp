@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "coherence/transport/shm/served_part.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 #include "tools/memnode/daemon.hpp"
 
 int main(int argc, char** argv) {
@@ -24,12 +25,21 @@ int main(int argc, char** argv) {
   certificate->needs(secret)->needs(authority)->excludes(plain);
   secret->needs(certificate);
   authority->needs(certificate);
+  CLI::Option* verbs =
+      app.add_flag("--verbs", options.verbs, "primaries reach the memory by RDMA (gcl.transport = verbs), and only so");
+  app.add_option("--device", options.device, "the RDMA device; else the one with the address of --listen")
+      ->needs(verbs);
+  app.add_option("--device-port", options.device_port, "port of the device")->needs(verbs)->check(CLI::Range(1, 255));
+  app.add_option("--gid-index", options.gid_index, "place in the port's GID table")
+      ->needs(verbs)
+      ->check(CLI::Range(0, 1023));
   app.add_option("--patience", options.patience_s, "seconds for which a primary may be away before it counts as dead")
       ->capture_default_str()
-      ->check(CLI::Range(2, 86400));
+      ->check(CLI::Range(coherence::tcp::kPatienceMinMs / 1000, coherence::tcp::kPatienceMaxMs / 1000));
   app.add_flag("--check", options.check, "say what would be served, and end");
   app.footer(
-      "SIGTERM or SIGINT stops it; SIGUSR1 has it write its figures to stderr: batches, bytes, links, CPU time.");
+      "SIGTERM or SIGINT stops it; SIGUSR1 has it write its figures to stderr: batches, bytes, links, queue pairs, "
+      "CPU time.");
   CLI11_PARSE(app, argc, argv);
   if (options.key.empty() && options.certificate.empty() && !options.plain) {
     fprintf(stderr, "gcl_memnode: one of --key, --certificate and --plain is wanted\n");

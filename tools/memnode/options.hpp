@@ -17,7 +17,11 @@ struct Options {
   std::string key;                                      // of the cluster
   std::string certificate, certificate_key, authority;  // or these
   bool plain = false;                                   // or none, on local addresses
-  int patience_s = 2;
+  bool verbs = false;                                   // primaries reach the memory by RDMA
+  std::string device;                                   // with this device; empty: found, as what follows
+  int device_port = 0;
+  int gid_index = -1;
+  uint32_t patience_s = 2;  // at least; longer if the nodes in the pool know a longer one
   bool check = false;
 };
 

@@ -71,7 +71,7 @@ bool Endpoint::same_host(const Endpoint& other) const noexcept {
   if (family() == AF_INET) return as<sockaddr_in>(*this).sin_addr.s_addr == as<sockaddr_in>(other).sin_addr.s_addr;
   if (family() != AF_INET6) return true;
   const auto a = as<sockaddr_in6>(*this).sin6_addr, b = as<sockaddr_in6>(other).sin6_addr;
-  const size_t network = IN6_IS_ADDR_V4MAPPED(&a) ? sizeof a : 8;  // whoever has one address of a /64 has them all
+  const size_t network = IN6_IS_ADDR_V4MAPPED(&a) ? sizeof a : 8;  // a host with one address of a /64 has them all
   return memcmp(&a, &b, network) == 0;
 }
 

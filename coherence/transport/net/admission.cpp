@@ -40,7 +40,11 @@ Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
   if (hello.resumes) return refuse(Refusal::kUnknownLink, "no such link is here any more");
   if (from.role != Role::kTool) {
     const uint64_t had = newest_[from.role == Role::kNode][from.id];
-    if (from.start < had)
+    // The starts of memory nodes are times, and clocks are set back.  So none is older; but one that is there stays.
+    if (from.role == Role::kMemoryNode) {
+      if (verdict.replaced && verdict.replaced->connected())
+        return refuse(Refusal::kHadItsLink, "%s is here", verdict.replaced->peer().name().text);
+    } else if (from.start < had)
       return refuse(Refusal::kOlder, "a newer start (%llu) was here", static_cast<unsigned long long>(had));
     if (from.start == had) return refuse(Refusal::kHadItsLink, "this start has another link, or had one");
   }

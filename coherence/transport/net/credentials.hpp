@@ -2,11 +2,12 @@
 //
 // net.tls13-only: Protected connections are TLS 1.3; nothing older is spoken, and nothing is resumed, sent early or
 // sent without the proof of both sides.
-// net.plain-is-local: Credentials::plain() serves local addresses only; who dials or listens elsewhere with it is
-// refused before a byte is sent.  Credentials that are not plain never give way to plain.
+// net.plain-is-local: Credentials::plain() serves local addresses only; a process that dials or listens elsewhere
+// with it is refused before a byte is sent.  Credentials that are not plain never give way to plain.
 // net.key-file-private: A file with a secret that anybody but its owner can read is refused (one of root's may be
 // readable for its group).  Secrets are never logged.
-// net.cluster-has-its-ca: Whoever has a certificate that the CA signed is in the cluster: the CA signs for nobody else.
+// net.cluster-has-its-ca: A process with a certificate that the CA signed is in the cluster: the CA signs for nobody
+// else.
 //
 //   Result<Credentials> credentials = Credentials::of_key_file("/etc/gcl/cluster.key", problem);
 #pragma once

@@ -8,15 +8,16 @@
 // acknowledged.  When a connection is replaced both sides say what they have received, and go on behind it.
 // net.acknowledged-means-delivered: What is acknowledged was given to the owner of the other side, whole, once.
 // net.one-link-per-start: A peer has one link for each of its starts (`Who`), but tools, which have any number.  When
-// it is over, the same start gets no other.  A link of a newer start ends that of an older one.
+// it is over, the same start gets no other.  A link of a newer start ends that of an older one.  Of memory nodes, whose
+// starts are times of a clock that may be set back, any other start ends a link that has no connection.
 // net.silence-breaks: A connection on which nothing arrives for a while (the other side is asked to say something
 // meanwhile) is given up like one that broke.
 // net.patience: A link without a connection for as long as its patience is over.  A connection over which nothing came
 // behind the greeting counts as none: a path may let pass what is short, and nothing else.
 //
-// Credit: every frame of a peer comes with what it had received when it *queued* it.  So who sends requests and counts,
-// when it queues one, at most `peer_window()` bytes of answers (frame_bytes() of each) as outstanding, knows that the
-// other side has room for every answer, without waiting.
+// Credit: every frame of a peer comes with what it had received when it *queued* it.  So a side that sends requests
+// and counts, when it queues one, at most `peer_window()` bytes of answers (frame_bytes() of each) as outstanding,
+// knows that the other side has room for every answer, without waiting.
 #pragma once
 
 #include <sys/uio.h>
@@ -48,7 +49,7 @@ enum class Ending : uint8_t {
   kReplaced,     // a newer start of the peer has come
 };
 
-// Who gets a link's frames.
+// The receiver of a link's frames.
 class FrameSink {
  public:
   // `payload` is valid during the call, and aligned to 8 bytes.  send() and end() are allowed inside, on every link.
@@ -98,7 +99,7 @@ class Link {
 
   void* context = nullptr;  // the owner's
 
-  // --- for who has the sockets
+  // --- for the loop that has the sockets
 
   struct Spec {
     Who self, peer;  // peer.start 0: any

@@ -229,7 +229,7 @@ void LinkLoop::greeted(std::unique_ptr<Connection> connection, const Hello& hell
   if (verdict.replaced) {
     Wire* const old = wire_of(*verdict.replaced);
     old->link().replace("a newer start of it has connected");
-    old->settle(now);
+    old->flush_or_disconnect(now);
   }
   Wire* wire = verdict.link ? wire_of(*verdict.link) : nullptr;
   if (!wire) {

@@ -1,4 +1,4 @@
-// LinkLoop: what is behind Links: sources of events in one epoll set, and who they belong to.
+// LinkLoop: what is behind Links: sources of events in one epoll set, and what they belong to.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Source {
   virtual void ready(uint32_t events, uint64_t now) = 0;
   virtual void tick(uint64_t now) = 0;  // at due(), or later
   virtual uint64_t due() const noexcept = 0;
-  // Done with; what epoll still says of it is nobody's.  It is freed at the end of the turn.
+  // Done with; what epoll still says of it is nobody's.  It is freed at the end of the pass.
   bool dead = false;
 };
 
@@ -55,7 +55,7 @@ class LinkLoop {
   bool look_for(int fd, Source&, uint32_t events, uint32_t* current) noexcept;
   void forget(int fd) noexcept;
   [[gnu::format(printf, 2, 3)]] void log(const char* format, ...);
-  // About somebody who has shown nothing: only so many in a time.
+  // About a peer that has shown nothing: only so many in a time.
   void log_refused(const Endpoint&, const char* why, uint64_t now);
 
   // A connection was accepted; it has yet to say whose it is.

@@ -75,7 +75,7 @@ Status Socket::finish_connecting(Problem* problem) const {
   if (getpeername(fd_, reinterpret_cast<sockaddr*>(&there.at), &there.bytes) != 0)
     return errno == ENOTCONN ? Errc::kWouldBlock : problem->set(Errc::kSystem, "cannot connect: %s", strerror(errno));
   if (there.family() == AF_UNIX) return {};
-  // Where nobody listens at a port that the system also gives to those who dial, it may connect a socket to itself.
+  // Where nobody listens at a port that the system also gives to sockets that dial, it may connect one to itself.
   if (getsockname(fd_, reinterpret_cast<sockaddr*>(&here.at), &here.bytes) == 0 && same(there, here))
     return problem->set(Errc::kSystem, "cannot connect: nobody listens there");
   return {};

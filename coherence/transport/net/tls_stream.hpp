@@ -46,8 +46,8 @@ class TlsStream {
 
  private:
   static constexpr size_t kInBytes = 64 * 1024;
-  static constexpr size_t kOutBytes = 64 * 1024;    // more is not encrypted before these are sent
-  static constexpr size_t kOutMax = 4 * kOutBytes;  // whoever has OpenSSL answer so much without reading it is cut off
+  static constexpr size_t kOutBytes = 64 * 1024;      // more is not encrypted before these are sent
+  static constexpr size_t kOutMax = 4 * kOutBytes;    // a peer to which OpenSSL answers so much unread is cut off
   static constexpr size_t kHandshakeMax = 64 * 1024;  // bytes of a peer that has shown nothing yet
   static constexpr size_t kRecordBytes = 16 * 1024;
 

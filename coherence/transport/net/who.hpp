@@ -1,4 +1,4 @@
-// Who is at the end of a link.
+// Which process is at the end of a link.
 #pragma once
 
 #include <compare>

@@ -13,7 +13,7 @@ namespace coherence::net {
 namespace {
 
 constexpr uint64_t kDelayMinNs = 10'000'000, kDelayMaxNs = 1'000'000'000;
-constexpr size_t kTurnBytes = 2u << 20;  // of one link in one turn; then the others have theirs
+constexpr size_t kPassBytes = 2u << 20;  // of one link in one pass; then the others have theirs
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint
   connection_ = std::move(connection);
   if (link_->over() || !link_->attach(hello, now)) {
     loop_.refuse(*connection_, Refusal::kUnknownLink, link_->reason(), now);
-    return settle(now);
+    return flush_or_disconnect(now);
   }
   begun_ = true;
   tell_connected(again, now);
@@ -47,19 +47,19 @@ void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint
     loop_.owner().reconnected(*link_);
   else
     loop_.owner().begun(*link_);
-  settle(now);
+  flush_or_disconnect(now);
   ready(EPOLLIN, now);  // what came behind the greeting may be here already
 }
 
 // --- events
 
 void Wire::ready(uint32_t events, uint64_t now) {
-  if (link_->over()) return settle(now);
+  if (link_->over()) return flush_or_disconnect(now);
   if (!connection_) return;
   if (events & ~uint32_t{EPOLLOUT}) connection_->readable();
   if (connection_->open()) {
     receive(now);
-    settle(now);
+    flush_or_disconnect(now);
   } else {
     go_on(now);
   }
@@ -71,12 +71,12 @@ void Wire::go_on(uint64_t now) {
   if (established.error() == Errc::kWouldBlock) return look(now);
   if (!established) return lost(problem.text, now);
   link_->attach(now);
-  settle(now);
+  flush_or_disconnect(now);
 }
 
 void Wire::receive(uint64_t now) {
   hungry_ = false;
-  size_t left = kTurnBytes;
+  size_t left = kPassBytes;
   while (connection_ && link_->attached() && !link_->over()) {
     if (left == 0) {
       hungry_ = connection_->pending();
@@ -109,7 +109,7 @@ void Wire::greeted(Link& link) {
     loop_.owner().begun(link);
 }
 
-void Wire::settle(uint64_t now) {
+void Wire::flush_or_disconnect(uint64_t now) {
   if (dead) return;
   if (!link_->over() && link_->take_room_made()) loop_.owner().room(*link_);
   if (link_->over()) {
@@ -223,7 +223,7 @@ void Wire::tick(uint64_t now) {
   } else if (!link_->over() && !connection_ && to_.count > 0 && now >= retry_at_) {
     dial(now);
   }
-  settle(now);
+  flush_or_disconnect(now);
 }
 
 }  // namespace coherence::net

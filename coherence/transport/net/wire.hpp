@@ -19,7 +19,7 @@ class Wire final : public Source, private FrameSink {
   void take(std::unique_ptr<Connection>, const Hello&, uint64_t now);
   void flush(uint64_t now);
   // After a call of the owner's, or anything else that may have ended the link or its connection.
-  void settle(uint64_t now);
+  void flush_or_disconnect(uint64_t now);
 
   void ready(uint32_t events, uint64_t now) override;
   void tick(uint64_t now) override;
@@ -46,10 +46,10 @@ class Wire final : public Source, private FrameSink {
   std::unique_ptr<Connection> connection_;
   uint32_t events_ = 0;                // in the epoll set
   bool begun_ = false;                 // the owner knows of it
-  bool hungry_ = false;                // there is more to read than was read in one turn
+  bool hungry_ = false;                // there is more to read than was read in one pass
   Endpoints to_;                       // count 0: it was accepted
   int next_ = 0;                       // of to_
-  uint64_t heard_at_ = 0;              // this turn
+  uint64_t heard_at_ = 0;              // in this pass
   LogBudget lines_;                    // a connection that breaks again and again does not fill the log
   uint64_t retry_at_ = 0;              // dialed
   uint64_t delay_ns_;                  // before the next attempt but one

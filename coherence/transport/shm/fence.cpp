@@ -53,7 +53,8 @@ bool died(const MappedPool& pool, NodeId n) noexcept {
     return (now == MemberState::kLive || now == MemberState::kLeaving) &&
            e.incarnation.load(std::memory_order_acquire) == incarnation;
   };
-  // Who serves the pool keeps others from opening it (LocalPool::serve): so its links are over, and no batch comes.
+  // A process that serves the pool keeps others from opening it (LocalPool::serve): so its links are over, and no
+  // batch comes.
   if (e.by_links.load(std::memory_order_relaxed) != 0) return still_there();
   if (joiner_gone(e)) return still_there();
   return look_at_lock(pool, n, incarnation) != Lock::kHeld && still_there();

@@ -94,7 +94,7 @@ Result<std::unique_ptr<Pool>> LocalPool::serve(const PoolFiles& files, Problem* 
   return std::unique_ptr<Pool>(pool.take());
 }
 
-// Memory node 0's file is locked by who serves it.
+// Memory node 0's file is locked by the process that serves it.
 Status LocalPool::lock_file(int fd, const char* path, Use use, Problem* problem) {
   if (flock(fd, (use == Use::kServe ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return {};
   if (errno == EWOULDBLOCK) return problem->set(Errc::kBusy, "pool %s is served over a network by a process", path);
@@ -131,7 +131,7 @@ Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& file
   }
   GCL_TRY(pool->map_first(problem));
   if (use == Use::kOpen) GCL_TRY(pool->map_others(problem));
-  // Of nodes that were here when another process served the pool, who serves it now says what becomes of them.
+  // Of nodes that were here when another process served the pool, the one that serves it now says what becomes of them.
   if (use == Use::kOpen || !some_serve(*pool, true)) (void)look_for_dead(*pool);
   if (use == Use::kServe && some_serve(*pool, false))
     return problem->set(Errc::kBusy, "nodes of this machine are in pool %s", files.path);
@@ -183,7 +183,7 @@ LocalPool::Condition LocalPool::inspect(const PoolFiles& files, Problem* problem
     if (pool)
       return nobody_lives(MappedPool::of(**pool).table(), (*pool)->nodes_max()) ? Condition::kOrphaned
                                                                                 : Condition::kInUse;
-    if (pool.error() == Errc::kBusy) return Condition::kInUse;  // who serves it knows more
+    if (pool.error() == Errc::kBusy) return Condition::kInUse;  // its server knows more
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);

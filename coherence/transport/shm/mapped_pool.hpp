@@ -1,5 +1,5 @@
-// MappedPool: the pool of one machine: every process of every node maps its memory nodes, the node table with them. Who
-// serves it to nodes over a network has memory node 0 alone, and others have the others (PoolKeeper).
+// MappedPool: the pool of one machine: every process of every node maps its memory nodes, the node table with them.  A
+// process that serves it to nodes over a network has memory node 0 alone, and others have the others (PoolKeeper).
 //
 // pool.mapped-by-its-own: only the shm transport's own files, and tools that run while no node is in the pool, touch
 //     what is mapped.  Everything else has a Pool: places, and verbs; members and the fence are Membership's.
@@ -30,6 +30,7 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   Status write_copy(Problem*) override;
   Status count_copy(Problem*) override;
   bool is_unplaced() const override;
+  bool is_copy_current() const override;
   Status place_copy(Problem*) override;
   void drop_copy() noexcept override;
   bool has_copy() const override { return durable_path() != nullptr; }
@@ -60,6 +61,7 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   Status save(Problem*);
   Status replace_saved(uint32_t from, Problem*);
   Status end_placing(Problem*);
+  bool is_of_last_save(const char* copy) const;
   void remove_uncounted() const;  // REQUIRES: the lock file held
 
   uint64_t bytes_[kMemoryNodesMax] = {};  // of those that are mapped; set before their bases

@@ -67,16 +67,24 @@ Status MappedPool::end_placing(Problem* problem) {
 // Memory node 0's file has its name when all are whole; one of another save is what is left of a pool that was made
 // again.
 bool MappedPool::is_unplaced() const {
-  if (durable_path() == nullptr) return false;
-  const LocalPool::NextCopy next(durable_path());
-  const auto counts = std::make_unique<PoolHeader>();
-  Problem ignored;
-  const File file(::open(MemoryPath(next.text, 0).text, O_RDONLY | O_CLOEXEC));
-  return file.open() && read_saved_header(file.fd(), next.text, counts.get(), &ignored) &&
-         counts->pool_id == header().pool_id && counts->saves == header().saves;
+  return durable_path() != nullptr && is_of_last_save(LocalPool::NextCopy(durable_path()).text);
 }
 
-// --- by who serves memory node 0, and has no other file
+// The number alone does not tell: a save that failed has none (pool.copy-marked-in-use).
+bool MappedPool::is_copy_current() const {
+  return durable_path() != nullptr && (is_of_last_save(durable_path()) || is_unplaced());
+}
+
+bool MappedPool::is_of_last_save(const char* copy) const {
+  const auto counts = std::make_unique<PoolHeader>();
+  Problem ignored;
+  const File file(::open(MemoryPath(copy, 0).text, O_RDONLY | O_CLOEXEC));
+  return file.open() && read_saved_header(file.fd(), copy, counts.get(), &ignored) &&
+         counts->pool_id == header().pool_id && counts->saves == header().saves &&
+         counts->state.load() == PoolState::kClean;
+}
+
+// --- by a process that serves memory node 0, and has no other file
 
 Status MappedPool::write_copy(Problem* problem) {
   GCL_TRY(check_words_free(path(), 0, problem));

@@ -66,13 +66,12 @@ Status ServedPart::find(const Spec& spec, const PoolHeader& pool, Problem* probl
 // region.part-as-pool-says
 Status ServedPart::load(const PoolHeader& pool, Problem* problem) {
   const MemoryPath path(pool_.c_str(), id_.value);
-  if (pool.state.load() != PoolState::kClean)
-    return problem->set(
-        Errc::kNotFound,
-        "%s is gone, and the pool is in use: what was there is in the copy and in the primaries' logs, and "
-        "the pool has to be made again",
-        path.text);
   if (saved_.empty()) return problem->set(Errc::kNotFound, "%s is gone, and there is no copy of it", path.text);
+  if (pool.state.load() != PoolState::kClean)
+    return problem->set(Errc::kNotFound,
+                        "%s is gone, and the pool is in use, or was not saved when the last primary left: what was "
+                        "there is in the copy and in the primaries' logs, and the pool has to be made again",
+                        path.text);
   const LocalPool::NextCopy next(saved_.c_str());
   const auto header = std::make_unique<PoolHeader>();
   for (const char* copy : {saved_.c_str(), static_cast<const char*>(next.text)}) {
@@ -118,6 +117,8 @@ Status ServedPart::map(const PoolHeader& pool, Problem* problem) {
   madvise(at, header->bytes, MADV_HUGEPAGE);  // where tmpfs permits
   bytes_ = header->bytes;
   set_base(id_, static_cast<std::byte*>(at));
+  // Of a save that was the last one when it was made: it is none of the pool's yet (pool.counted-last).
+  if (id_.value == pool.memory_nodes.load()) reinterpret_cast<PoolHeader*>(at)->saves = pool.saves;
   return {};
 }
 

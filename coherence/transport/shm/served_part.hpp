@@ -2,9 +2,9 @@
 // network: found in memory, loaded from its copy, or made.
 //
 // region.one-server: Of a file there is one server at a time: it has the file locked.
-// region.part-as-pool-says: A file that memory has lost is loaded if the pool is clean, and from the copy of the pool's
-//     last save alone: under its name, or beside (pool.saved-beside).  A pool that is in use has later pages there,
-//     which no copy has: then the pool has to be made again.
+// region.part-as-pool-says: A file that memory has lost is loaded if the pool is clean and its copy is of it as it is,
+//     and from the copy of the pool's last save alone: under its name, or beside (pool.saved-beside).  A pool that is
+//     in use, or whose last save failed, has later pages there, which no copy has: then the pool has to be made again.
 //
 //   auto part = ServedPart::open({.file = "/dev/shm/p.mem2", .saved = "/data/p"}, pool_header, &problem);
 #pragma once

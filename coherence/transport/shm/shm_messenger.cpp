@@ -9,12 +9,11 @@ namespace coherence {
 
 // Null: the node is not in the pool any more.  The session has reached all peers (coherence.peers-reached-first) but
 // those that have joined since.  One that cannot be mapped then would wait without end, or let a session wait: that
-// fences the pool.
+// ends the process (repair.no-memory-is-a-crash).
 PeerArena* ShmMessenger::reach(NodeId node) noexcept {
   const auto mapped = peers_.at(node);
   if (mapped) return *mapped;
-  if (mapped.error() == Errc::kNoMemory)
-    node_.members->fence("a process has no room to map a peer that has just joined");
+  if (mapped.error() == Errc::kNoMemory) end_process("it has no room to map a peer that has just joined");
   return nullptr;
 }
 

@@ -11,16 +11,16 @@ Route* route_of(net::Link& link) { return static_cast<Route*>(link.context); }
 
 Result<std::unique_ptr<NetworkWorker>> NetworkWorker::make(Port& port, const Spec& spec, net::Credentials credentials,
                                                            Log& log, Problem* problem) {
-  std::unique_ptr<NetworkWorker> worker(new NetworkWorker(port.bell(), log));
+  std::unique_ptr<NetworkWorker> worker(new NetworkWorker(port.worker_wakeup(), log));
   auto links =
       net::Links::make({.self = spec.self, .cluster = spec.cluster, .window = spec.window, .times = spec.times},
                        std::move(credentials), *worker, problem);
   if (!links) return links.error();
   worker->links_ = links.take();
-  GCL_TRY(worker->links_->watch(worker->bell_.fd(), problem));
+  GCL_TRY(worker->links_->watch(worker->worker_wakeup_.fd(), problem));
   worker->memory_.emplace(port, *worker->links_, log);
   worker->add(*worker->memory_);
-  worker->bell_.set_worker();
+  worker->worker_wakeup_.set_worker();
   return worker;
 }
 
@@ -30,11 +30,22 @@ NetworkWorker::~NetworkWorker() {
   links_->flush();
 }
 
-void NetworkWorker::turn(int ms) {
+Status NetworkWorker::take_path(std::unique_ptr<DirectPath> path, Problem* problem) {
+  path_ = std::move(path);
+  memory_->set_path(path_.get());
+  return links_->watch(path_->fd(), problem);
+}
+
+void NetworkWorker::ready(int fd) {
+  if (fd == worker_wakeup_.fd()) return worker_wakeup_.clear();
+  path_->readable();
+}
+
+void NetworkWorker::run_once(int ms) {
   for (WorkSource* source : sources_) source->take();
-  const bool sleeps = ms != 0 && bell_.falls_asleep([this] { return any(); });
+  const bool sleeps = ms != 0 && worker_wakeup_.falls_asleep([this] { return any(); });
   links_->wait(sleeps ? ms : 0);
-  if (sleeps) bell_.is_awake();
+  if (sleeps) worker_wakeup_.is_awake();
 }
 
 bool NetworkWorker::any() const noexcept {
@@ -44,7 +55,7 @@ bool NetworkWorker::any() const noexcept {
 }
 
 void NetworkWorker::frame(net::Link& link, uint16_t type, std::span<const std::byte> payload) {
-  bell_.is_awake();  // what is left meanwhile is taken by the next turn
+  worker_wakeup_.is_awake();  // what is left meanwhile is taken by the next pass
   if (Route* const route = route_of(link)) route->frame(link, type, payload);
 }
 

@@ -5,7 +5,7 @@
 //
 //   auto worker = NetworkWorker::make(*port, {.self = ..., .credentials = ...}, log, &problem);
 //   for (each memory node) (*worker)->memory().add(id, endpoints, &problem);
-//   while (!ended) (*worker)->turn(1000);
+//   while (!ended) (*worker)->run_once(1000);
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,8 @@ class NetworkWorker final : private net::LinksOwner {
   ~NetworkWorker();
   NetworkWorker(const NetworkWorker&) = delete;
 
+  // All batches go by it, to memory nodes that are added later.
+  Status take_path(std::unique_ptr<DirectPath>, Problem*);
   MemoryRoutes& memory() noexcept { return *memory_; }
   net::Links& links() noexcept { return *links_; }
   // Outlive it, or are taken out before.
@@ -45,11 +47,11 @@ class NetworkWorker final : private net::LinksOwner {
   void remove(WorkSource& source) { std::erase(sources_, &source); }
   void set_acceptor(Acceptor* acceptor) noexcept { acceptor_ = acceptor; }
   // Sends what was left and receives what is there.  Sleeps for `ms` at most if there is nothing to do;
-  // WorkerBell::ring() and signals end that.
-  void turn(int ms);
+  // WorkerWakeup::signal() and signals end that.
+  void run_once(int ms);
 
  private:
-  NetworkWorker(WorkerBell& bell, Log& log) : bell_(bell), log_(log) {}
+  NetworkWorker(WorkerWakeup& worker_wakeup, Log& log) : worker_wakeup_(worker_wakeup), log_(log) {}
   bool any() const noexcept;
 
   void frame(net::Link&, uint16_t type, std::span<const std::byte> payload) override;
@@ -58,12 +60,13 @@ class NetworkWorker final : private net::LinksOwner {
   void reconnected(net::Link&) override;
   void room(net::Link&) override;
   void over(net::Link&) override;
-  void ready(int) override { bell_.silence(); }
+  void ready(int fd) override;
   void log(const char* line) override { log_.line(line); }
 
-  WorkerBell& bell_;
+  WorkerWakeup& worker_wakeup_;
   Log& log_;
   std::unique_ptr<net::Links> links_;
+  std::unique_ptr<DirectPath> path_;  // null: there is none
   std::optional<MemoryRoutes> memory_;
   std::vector<WorkSource*> sources_;
   Acceptor* acceptor_ = nullptr;

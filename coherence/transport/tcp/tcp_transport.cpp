@@ -18,6 +18,7 @@
 #include "coherence/transport/net/address.hpp"
 #include "coherence/transport/tcp/member/lease.hpp"
 #include "coherence/transport/tcp/member/mirror_route.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 #include "coherence/transport/tcp/member/tcp_membership.hpp"
 #include "coherence/transport/tcp/member/tcp_pool.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
@@ -29,11 +30,12 @@ namespace coherence::tcp {
 namespace {
 
 constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
-constexpr int kTurnMs = int(Lease::kAgainNs / 1'000'000), kTurnMsAtStart = 10;
+constexpr int kPassMs = int(Lease::kAgainNs / 1'000'000), kPassMsAtStart = 10;
 // A peer that is away for so long is given up; memory node 0 gives this node up sooner (tcp.lease).  After a third of
 // the silence the other side is asked to say something: several times in a lease.
-constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 1'500'000'000};
-static_assert(kTimes.silence_ns < kLeaseNs);
+net::LinkTimes times_of(uint32_t patience_ms) {
+  return {.patience_ns = 5 * patience_ns(patience_ms), .silence_ns = patience_ns(patience_ms) / 4 * 3};
+}
 
 Result<net::Endpoints> endpoints_of(std::string_view text, const net::Credentials& credentials, Problem* problem) {
   const auto address = net::Address::parse(text, problem);
@@ -116,7 +118,7 @@ class TcpTransport::Work final : private MembersChanged {
     }
     for (bool ready = false; !stop.load();) {
       if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
-      worker_->turn(ready ? kTurnMs : kTurnMsAtStart);
+      worker_->run_once(ready ? kPassMs : kPassMsAtStart);
       look_at_lease();
       if (ready) look_at_memory_nodes();
       say_who_is_lost();
@@ -129,9 +131,11 @@ class TcpTransport::Work final : private MembersChanged {
 
  private:
   Status begin(Problem* problem) {
-    auto worker = NetworkWorker::make(
-        *of_.port_, {.self = net::Who::node(id_, incarnation_), .cluster = of_.pool_id_, .times = kTimes},
-        of_.credentials_, *of_.log_, problem);
+    auto worker = NetworkWorker::make(*of_.port_,
+                                      {.self = net::Who::node(id_, incarnation_),
+                                       .cluster = of_.pool_id_,
+                                       .times = times_of(of_.mirror_->patience_ms())},
+                                      of_.credentials_, *of_.log_, problem);
     if (!worker) return worker.error();
     worker_ = worker.take();
     const PeerAddresses& addresses = of_;
@@ -143,6 +147,7 @@ class TcpTransport::Work final : private MembersChanged {
     worker_->add(*members_);
     worker_->add(*peers_);
     worker_->set_acceptor(&*peers_);
+    if (of_.make_path_) GCL_TRY(make_path(problem));
     GCL_TRY(worker_->memory().add({0}, of_.first_, problem));
     GCL_TRY(worker_->links().listen(of_.listen_, problem));
     net::Endpoint here = of_.listen_.at[0];
@@ -151,11 +156,19 @@ class TcpTransport::Work final : private MembersChanged {
     return {};
   }
 
+  Status make_path(Problem* problem) {
+    const NodeParts& parts = *of_.parts_;
+    Log& log = *of_.log_;
+    auto path =
+        of_.make_path_({parts.frames_base, uint64_t(parts.frames) * kPageSize}, of_.listen_.at[0], log, problem);
+    return path ? worker_->take_path(path.take(), problem) : Status(path.error());
+  }
+
   // It reaches memory nodes, and each peer that serves: else its node does not join.
   bool is_ready() {
     for (uint32_t k = 0; k < dialed_; k++) {
+      if (worker_->memory().reaches({uint8_t(k)})) continue;
       const net::Link* const link = worker_->memory().link({uint8_t(k)});
-      if (link != nullptr && link->connected()) continue;
       return is_missing("no connection to memory node %u%s%s", k, link == nullptr ? "" : ": ",
                         link == nullptr ? "" : link->reason());
     }
@@ -234,15 +247,20 @@ class TcpTransport::Work final : private MembersChanged {
   Lease lease_;
 };
 
-TcpTransport::TcpTransport(net::Credentials credentials, void (*worker_begins)()) noexcept
-    : credentials_(std::move(credentials)), worker_begins_(worker_begins), log_(std::make_unique<StderrLog>()) {}
+TcpTransport::TcpTransport(net::Credentials credentials, void (*worker_begins)(), MakePath make_path) noexcept
+    : credentials_(std::move(credentials)),
+      worker_begins_(worker_begins),
+      make_path_(std::move(make_path)),
+      log_(std::make_unique<StderrLog>()) {}
 
 TcpTransport::~TcpTransport() = default;
 
-Result<std::unique_ptr<Transport>> TcpTransport::make(const TransportSettings& settings, Problem* problem) {
+Result<std::unique_ptr<Transport>> TcpTransport::make(const TransportSettings& settings, Problem* problem,
+                                                      MakePath make_path) {
   auto credentials = credentials_of(settings, problem);
   if (!credentials) return credentials.error();
-  std::unique_ptr<TcpTransport> transport(new TcpTransport(credentials.take(), settings.worker_begins));
+  std::unique_ptr<TcpTransport> transport(
+      new TcpTransport(credentials.take(), settings.worker_begins, std::move(make_path)));
   GCL_TRY(transport->resolve(settings, problem));
   GCL_TRY(transport->map_shared(problem));
   return std::unique_ptr<Transport>(std::move(transport));
@@ -269,14 +287,14 @@ Status TcpTransport::resolve(const TransportSettings& settings, Problem* problem
 }
 
 Status TcpTransport::map_shared(Problem* problem) {
-  constexpr uint64_t kBytes = in_pages(WorkerBell::kBytes) + in_pages(Mirror::kBytes) + in_pages(Sayings::kBytes) +
+  constexpr uint64_t kBytes = in_pages(WorkerWakeup::kBytes) + in_pages(Mirror::kBytes) + in_pages(Sayings::kBytes) +
                               in_pages(sizeof(WorkerStatus));
   auto mapped = Mapping::make(kBytes, problem);
   if (!mapped) return mapped.error();
   shared_ = mapped.take();
-  auto bell = WorkerBell::make(shared_->take(WorkerBell::kBytes), problem);
-  if (!bell) return bell.error();
-  bell_ = bell.take();
+  auto wakeup = WorkerWakeup::make(shared_->take(WorkerWakeup::kBytes), problem);
+  if (!wakeup) return wakeup.error();
+  worker_wakeup_ = wakeup.take();
   mirror_ = &Mirror::at(shared_->take(Mirror::kBytes));
   sayings_ = &Sayings::at(shared_->take(Sayings::kBytes));
   status_ = reinterpret_cast<WorkerStatus*>(shared_->take(sizeof(WorkerStatus)));
@@ -288,8 +306,8 @@ Status TcpTransport::map_for(uint32_t nodes_max, Problem* problem) {
   auto mapped = Mapping::make(in_pages(port_bytes) + in_pages(boxes_bytes), problem);
   if (!mapped) return mapped.error();
   sized_ = mapped.take();
-  port_.emplace(sized_->take(port_bytes), Port::kPlacesMax, *bell_);
-  boxes_.emplace(sized_->take(boxes_bytes), nodes_max, *bell_);
+  port_.emplace(sized_->take(port_bytes), Port::kPlacesMax, *worker_wakeup_);
+  boxes_.emplace(sized_->take(boxes_bytes), nodes_max, *worker_wakeup_);
   return {};
 }
 
@@ -304,7 +322,7 @@ Result<std::unique_ptr<Pool>> TcpTransport::open_pool(const PoolFiles& files, Pr
 
 std::unique_ptr<Membership> TcpTransport::open_membership(Pool& pool) {
   return std::make_unique<TcpMembership>(TcpPool::of(pool),
-                                         TcpMembership::Parts{*mirror_, *sayings_, *bell_, *this, *tool_});
+                                         TcpMembership::Parts{*mirror_, *sayings_, *worker_wakeup_, *this, *tool_});
 }
 
 std::unique_ptr<Wakeup> TcpTransport::open_wakeup(NodeParts& node) {
@@ -325,8 +343,8 @@ std::unique_ptr<Messenger> TcpTransport::open_messenger(NodeParts& node, Counter
 Status TcpTransport::start(NodeId id, uint64_t incarnation, Problem* problem) {
   WorkerProcess worker(*status_);
   return worker.start(
-      bell_->fd(), [&](const WorkerProcess::Stop& stop) { return Work(*this, id, incarnation).run(stop); }, kStartNs,
-      problem);
+      worker_wakeup_->fd(), [&](const WorkerProcess::Stop& stop) { return Work(*this, id, incarnation).run(stop); },
+      kStartNs, problem);
 }
 
 void TcpTransport::stop() noexcept { WorkerProcess(*status_).stop(); }

@@ -1,16 +1,18 @@
 // TcpTransport: a node whose memory nodes and peers are reached over a network.
 //
-// What its processes share is mapped when the pool is opened: the bell, the mirror, what the node says, and the
-// worker's status in one mapping; the Port and the PeerBoxes in another, whose size depends on the pool.  Of the latter
-// what is never used takes no memory; where the system is strict about what it has promised (vm.overcommit_memory = 2),
-// it counts all the same.
+// What its processes share is mapped when the pool is opened: the wakeup of the worker, the mirror, what the node says,
+// and the worker's status in one mapping; the Port and the PeerBoxes in another, whose size depends on the pool.  Of
+// the latter what is never used takes no memory; where the system is strict about what it has promised
+// (vm.overcommit_memory = 2), it counts all the same.
 //
 // Before the node's worker is there (Node::join()) the process that joins reaches memory node 0 by a tool's link.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "coherence/member/transport.hpp"
@@ -20,6 +22,7 @@
 #include "coherence/transport/tcp/member/node_worker.hpp"
 #include "coherence/transport/tcp/member/sayings.hpp"
 #include "coherence/transport/tcp/member/tool.hpp"
+#include "coherence/transport/tcp/memory/direct_path.hpp"
 #include "coherence/transport/tcp/memory/port.hpp"
 #include "coherence/transport/tcp/message/peer_addresses.hpp"
 #include "coherence/transport/tcp/message/peer_boxes.hpp"
@@ -29,8 +32,13 @@ namespace coherence::tcp {
 
 class TcpTransport final : public Transport, private NodeWorker, private PeerAddresses {
  public:
-  // kIncompatible: a setting is wrong; kNotFound: a name, or a file, is not there; kSystem.
-  static Result<std::unique_ptr<Transport>> make(const TransportSettings&, Problem*);
+  // In the worker's process: another way for batches.  `frames`: the node's, which pages travel from and to;
+  // `listens_at`: where peers reach this node.
+  using MakePath = std::function<Result<std::unique_ptr<DirectPath>>(std::span<std::byte> frames,
+                                                                     const net::Endpoint& listens_at, Log&, Problem*)>;
+  // kIncompatible: a setting is wrong; kNotFound: a name, or a file, is not there; kSystem.  Without `make_path`
+  // batches go as frames.
+  static Result<std::unique_ptr<Transport>> make(const TransportSettings&, Problem*, MakePath make_path = nullptr);
   ~TcpTransport() override;
 
   Result<std::unique_ptr<Pool>> open_pool(const PoolFiles&, Problem*) override;
@@ -43,7 +51,7 @@ class TcpTransport final : public Transport, private NodeWorker, private PeerAdd
   class Mapping;
   class StderrLog;
   class Work;
-  TcpTransport(net::Credentials credentials, void (*worker_begins)()) noexcept;
+  TcpTransport(net::Credentials credentials, void (*worker_begins)(), MakePath make_path) noexcept;
   Status resolve(const TransportSettings&, Problem*);
   Status map_shared(Problem*);
   Status map_for(uint32_t nodes_max, Problem*);
@@ -55,10 +63,11 @@ class TcpTransport final : public Transport, private NodeWorker, private PeerAdd
 
   const net::Credentials credentials_;
   void (*const worker_begins_)();
+  const MakePath make_path_;
   net::Endpoints first_, listen_;  // memory node 0; of this node
   std::unique_ptr<StderrLog> log_;
   std::unique_ptr<Mapping> shared_, sized_;
-  std::unique_ptr<WorkerBell> bell_;
+  std::unique_ptr<WorkerWakeup> worker_wakeup_;
   Mirror* mirror_ = nullptr;
   Sayings* sayings_ = nullptr;
   WorkerStatus* status_ = nullptr;

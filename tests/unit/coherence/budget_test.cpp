@@ -124,7 +124,7 @@ TEST_P(Budget, AnUpgradeWithKSharersIsTwoAttemptsAndKRequests) {
 }
 
 // One exchange brings the page for good; without the intent it would be two.
-TEST_P(Budget, AReadOfWhoIsAboutToWriteBringsThePageForBoth) {
+TEST_P(Budget, AReadByASessionAboutToWriteBringsThePageForBoth) {
   auto read_to_write = [&](int n) {
     Line& l = nodes[n]->line(*sessions[n], p);
     ASSERT_TRUE(sessions[n]->lock_shared(l, p, Intent::kWrite).ok());
@@ -156,7 +156,7 @@ TEST_P(Budget, APageThatWasNotWrittenAfterAllIsSharedTheNextTime) {
   EXPECT_EQ(cost(0, [&] { read_to_write(0), write(0, 3); }), (Cost{1, 1, 0}));
 }
 
-TEST_P(Budget, WhoIsAboutToWriteReadsAShareAsItIs) {
+TEST_P(Budget, ASessionAboutToWriteReadsAShareAsItIs) {
   read(0), read(1);
   Line& l = nodes[0]->line(*sessions[0], p);
   EXPECT_EQ(cost(0,

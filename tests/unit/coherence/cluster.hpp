@@ -172,12 +172,14 @@ class ClusterTest : public testing::Test {
     if (start) nodes.back()->start();
     return *nodes.back();
   }
-  // What GCL_TRANSPORT says: tcp; tcp_messages, whose batches are carried out at once; else shm.
+  // What GCL_TRANSPORT says: tcp; verbs; tcp_messages, whose batches are carried out at once; else shm.
   Transport& transport() {
     using Batches = gcl_test::PeersTransport::Batches;
     const char* name = getenv("GCL_TRANSPORT");
     if (name == nullptr) return shm_transport();
-    const Batches batches = strcmp(name, "tcp") == 0 ? Batches::kTravel : Batches::kAtOnce;
+    const Batches batches = strcmp(name, "tcp") == 0     ? Batches::kTravel
+                            : strcmp(name, "verbs") == 0 ? Batches::kByVerbs
+                                                         : Batches::kAtOnce;
     if (!peers) peers = std::make_unique<gcl_test::PeersTransport>(batches);
     return *peers;
   }

@@ -79,7 +79,7 @@ TEST(ProcessSight, OneThatEndedIsGoneAndSoIsAZombie) {
   EXPECT_EQ(look_at_process(other.pid()).is, Is::kGone);
 }
 
-TEST(ProcessSight, WhoeverHasNoDescriptorLeftDoesNotKnow) {
+TEST(ProcessSight, AProcessThatHasNoDescriptorLeftDoesNotKnow) {
   Living other;
   const pid_t gone = ended_process();
   EXPECT_TRUE(gcl_test::ended_well(gcl_test::child([&] {
@@ -135,7 +135,7 @@ TEST_F(Deaths, WhereTheProcessCannotBeSeenTheLockDecides) {
 }
 
 // The message worker looks for dead peers every quarter of a second.
-TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
+TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNoNodeThatLives) {
   add_node(16, false);
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);

@@ -178,7 +178,7 @@ TEST_F(Flights, TheFileGoesWhenTheNodeLeavesAndStaysWhenItDies) {
     Session s(**node, SessionId{0}, nullptr);
   })));
   EXPECT_TRUE(exists(1, incarnation + 1));
-  EXPECT_EQ(recording(1, 0).written, 0u);                    // of who is dead, read from outside
+  EXPECT_EQ(recording(1, 0).written, 0u);                    // of a node that is dead, read from outside
   EXPECT_FALSE(MappedPool::of(*pool).table().fence.load());  // and nobody has taken note
 }
 

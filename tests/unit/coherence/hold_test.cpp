@@ -41,7 +41,7 @@ class Holds : public ClusterTest {
   std::vector<std::unique_ptr<Session>> sessions;
 };
 
-TEST_F(Holds, WhoAsksForAPageHeldExclusivelyIsToldByWhom) {
+TEST_F(Holds, ARequesterOfAPageHeldExclusivelyIsToldTheHolder) {
   write_and_hold(1, 5, 4711);
   const LatchWord word = pool->peek_latch(p);
   EXPECT_EQ(sessions[0]->lock_shared(line(0), p).error(), Errc::kHeld);
@@ -188,7 +188,7 @@ TEST_F(Holds, ACopyWaitsForTheLog) {
 }
 
 // A request that was parked before the hold began is told when the latch is free.
-TEST_F(Holds, WhoWaitedForTheLatchIsToldOfTheHold) {
+TEST_F(Holds, ARequestThatWaitedForTheLatchIsToldOfTheHold) {
   ASSERT_TRUE(sessions[1]->lock_exclusive(line(1), p).ok());
   std::thread other([&] { EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld); });
   ASSERT_TRUE(eventually([&] { return nodes[1]->count(Counter::kParked) == 1; }));
@@ -234,7 +234,7 @@ TEST_F(Holds, CopiesAreWholeAndInOrder) {
   sessions[1]->drop_hold(line(1), true, 1);
 }
 
-TEST_F(Holds, ALookerWhoLeavesLeavesNothingLocked) {
+TEST_F(Holds, ALookerThatLeavesLeavesNothingLocked) {
   nodes[1]->stop();  // no worker answers
   write_and_hold(1, 5, 1);
   TestInterrupts stop;

@@ -25,7 +25,7 @@ TEST(Texts, ALocalWordNamesItsBits) {
   EXPECT_EQ(shown(LocalWord{}.with_exclusive()).substr(16), ": I, version 0, latched X");
 }
 
-TEST(Texts, ALineStateNamesItsOperationAndWhoWaits) {
+TEST(Texts, ALineStateNamesItsOperationAndItsWaiters) {
   LineState s;
   s.msi = MsiState::kShared;
   s.op = LineOp::kWaitClaimed;
@@ -96,7 +96,7 @@ TEST_F(Views, APageAndItsLineAreSeenFromOutside) {
   s.unlock_exclusive(line);
 }
 
-TEST_F(Views, WhoIsNotThereIsSaidNotToBe) {
+TEST_F(Views, WhatIsNotThereIsSaidNotToBe) {
   add_node(16, false);
   Problem problem;
   EXPECT_EQ(ArenaView::open(*view(), NodeId{1}, &problem).error(), Errc::kNotFound);

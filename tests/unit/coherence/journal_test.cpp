@@ -295,8 +295,8 @@ TEST_F(Journal, RewrittenItHasWhatIsKeptAndGoesOn) {
   EXPECT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok());
 }
 
-// Who gave the file its name may have died before that was on the disk, so who writes there sees to it (a process that
-// has no descriptor left for the directory cannot, and says so).
+// The process that gave the file its name may have died before that was on the disk, so one that writes there sees to
+// it (a process that has no descriptor left for the directory cannot, and says so).
 TEST_F(Journal, TheFileHasItsNameForGoodBeforeItHasAnEntry) {
   note(1, "first");
   const auto keep = [](uint32_t*, std::vector<std::byte>*) {};

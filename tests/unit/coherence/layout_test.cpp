@@ -1,6 +1,6 @@
-// What nodes of other builds read in a pool's files and in each other's arenas.  Who changes a value here changes the
-// version beside it, too (pool.bound-to-layout, pool.one-protocol; docs/UPGRADING.md): compilers, options and
-// sanitizers do not change any.
+// What nodes of other builds read in a pool's files and in each other's arenas.  An author who changes a value here
+// changes the version beside it, too (pool.bound-to-layout, pool.one-protocol; docs/UPGRADING.md): compilers, options
+// and sanitizers do not change any.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -33,7 +33,7 @@ TEST(Layout, OfWhatASavedPoolHas) {
 
 // Sizes of counters, too: they lie in a session's slot, before the requests that peers look for there.
 TEST(Layout, OfWhatNodesReadInEachOthersArenas) {
-  ASSERT_EQ(kProtocolVersion, 2u);
+  ASSERT_EQ(kProtocolVersion, 3u);
   EXPECT_EQ((Values{sizeof(LatchWord), sizeof(Line), sizeof(SessionSlot), sizeof(RequestSlot), sizeof(Inbox),
                     sizeof(WakeupEvent), kSlotsPerSession, kSessionsMax}),
             (Values{8, 256, 2688, 576, 520, 8, 4, 1024}));

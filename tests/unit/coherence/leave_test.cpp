@@ -89,7 +89,7 @@ TEST_F(Leaving, APeerIsAnsweredAmongThePagesThatAreGivenBack) {
 }
 
 // Under the pool's lock file a server makes its arena: that takes as long as its cache is large.
-TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
+TEST_F(Leaving, ALeaverThatWaitsForThePoolsLockServesMeanwhile) {
   TestNode& n0 = add_node(16, false);
   TestNode& n1 = add_node();
   const NodeEntry& entry = MappedPool::of(*pool).table().node[0];

@@ -343,7 +343,7 @@ TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseRequestStands) {
 }
 
 // The serving one joins, too; a node that was granted before the batch was complete is not answered again.
-TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
+TEST(LineMachine, ADowngradeAddsTheBitsOfAllThatJoin) {
   for (const bool answered : {false, true}) {
     LineState s = idle(MsiState::kModified);
     for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerJoin)});
@@ -448,7 +448,7 @@ TEST(LineMachine, WhatTheNextIncarnationAsksOutlivesTheFormerOne) {
 
 // A claim was parked while this node fetched its share; then a transaction held that, and now one wants to upgrade it.
 // The claimer waits for the answer and refuses this node until it has it, and a held share is not given up.
-TEST(LineMachine, WhoWaitsForAHeldShareIsToldBeforeAnUpgrade) {
+TEST(LineMachine, AClaimerThatWaitsForAHeldShareIsToldBeforeAnUpgrade) {
   LineState s = idle(MsiState::kShared);
   s.parked[0] = from(kHigher, RequestKind::kPeerClaim);
   s.parked_count = 1;

@@ -116,20 +116,20 @@ TEST_F(Members, NodesOfAPoolHaveOneProtocol) {
     ASSERT_EQ(pwrite(fd, &version, sizeof version, offsetof(PoolHeader, protocol)), ssize_t(sizeof version));
     close(fd);
   };
-  set_protocol(kProtocolVersion + 1);  // nobody is in it any more who had it
+  set_protocol(kProtocolVersion + 1);  // no node that had it is in it any more
   TestNode& n = add_node(16, false);
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kInUse) << problem.text;
   set_protocol(kProtocolVersion + 1);
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kForeign);
   EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
-  EXPECT_NE(strstr(problem.text, "protocol version 3, this server has 2"), nullptr) << problem.text;
+  EXPECT_NE(strstr(problem.text, "protocol version 4, this server has 3"), nullptr) << problem.text;
   set_protocol(kProtocolVersion);
   {
     auto second = Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport());
     ASSERT_TRUE(second.ok()) << problem.text;
     EXPECT_FALSE(n.node->fenced());
     set_protocol(kProtocolVersion + 1);
-  }  // who died with it counts, too
+  }  // a node that died with it counts, too
   EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
 }
 
@@ -236,7 +236,7 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
 }
 
 // coherence.peers-reached-first.  A process that cannot map a peer is refused its page, and leaves what it is asked to
-// those who can.
+// those that can.
 TEST_F(Members, AProcessThatCannotReachAPeerIsRefusedAndTakesNoRequests) {
   struct Late : Interrupts {
     bool pending() noexcept override { return std::chrono::steady_clock::now() > end; }

@@ -130,7 +130,7 @@ TEST_F(Messages, AnOpenRequestToAFormerIncarnationIsNotTaken) {
   ASSERT_FALSE(first);
 }
 
-// Who finds it gone counts on it that nothing comes any more.
+// A peer that finds it gone counts on it that nothing comes any more.
 TEST_F(Messages, ANodeHasSaidAllBeforeItIsGone) {
   nodes[0]->stop();
   int flushes = 0;

@@ -27,7 +27,7 @@ class Signal {
   }
 
  private:
-  static constexpr int kMaxMs = 60000;  // who gives it may have failed
+  static constexpr int kMaxMs = 60000;  // the process that gives it may have failed
   int ends_[2];
 };
 
@@ -40,7 +40,9 @@ class WordRedo final : public PageRepair {
             mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   ~WordRedo() { munmap(words_, sizeof(Words)); }
   std::atomic<uint64_t>& of(int node, PageId page) { return words_->word[node][page.number()]; }
+  pid_t without_memory = 0;  // the process that has none
   Result<bool> repair(PageId page, std::byte* bytes, NodeSet dead, Memory&, Problem*) noexcept override {
+    if (getpid() == without_memory) return Errc::kNoMemory;
     uint64_t value, newest = 0;
     memcpy(&value, bytes, sizeof value);
     for (; !dead.empty(); dead = dead.without(dead.first()))
@@ -155,6 +157,36 @@ TEST_F(Repair, AKilledNodesPagesAreTakenOverAndItsNameIsFreeAgain) {
   next.go();
   EXPECT_TRUE(next.ended_well());
   EXPECT_EQ(read_page(mine, session, written), 44u);
+}
+
+// repair.no-memory-is-a-crash
+TEST_F(Repair, AProcessWithoutMemoryEndsAloneAndAnotherNodeRepairsThePage) {
+  const PageId at = page(3);
+  Signal ready;
+  gcl_test::WaitingChild victim([&] {
+    const auto node = join(1);
+    Session there(*node->node, SessionId{0}, nullptr);
+    change(*node, there, at, 42);
+    ready.give();
+    pause();
+  });
+  gcl_test::WaitingChild poor([&] {
+    const auto node = join(2);
+    redo.without_memory = getpid();
+    Session there(*node->node, SessionId{0}, nullptr);
+    ready.give();
+    (void)read_page(*node, there, at);
+  });
+  TestNode& mine = survivor();
+  Session session(*mine.node, SessionId{0}, nullptr);
+  victim.go();
+  ready.await();
+  poor.go();
+  ready.await();
+  victim.kill();
+  EXPECT_EQ(poor.ended_by(), SIGABRT);
+  EXPECT_EQ(read_page(mine, session, at), 42u);
+  EXPECT_FALSE(mine.node->fenced()) << mine.node->fence_reason();
 }
 
 // A process of the node that is left when its server is gone may still be in the middle of a change, as one that is
@@ -323,6 +355,44 @@ TEST_F(RecordedRepair, OneOfTheSurvivorsRecordsForAll) {
   ASSERT_TRUE(gcl_test::eventually([&] { return other.node->repairable().has(kVictim); }));
   Session session(*other.node, SessionId{0}, nullptr);
   EXPECT_EQ(read_page(other, session, at), 42u);
+}
+
+// An operation whose caller was interrupted waits for a dead node.  No other node is there to record its death.
+TEST_F(RecordedRepair, ALeaverRecordsTheDeathThatItsOperationsWaitFor) {
+  class Recorder final : public DeathRecorder {
+   public:
+    explicit Recorder(Node& node) : node_(node) {}
+    void record() noexcept override {
+      EXPECT_EQ(node_.unrecorded(), NodeSet::of(kVictim));
+      (void)node_.recorded(kVictim, node_.info(kVictim).incarnation);
+    }
+
+   private:
+    Node& node_;
+  };
+  const PageId at = page(3);
+  Signal ready;
+  gcl_test::WaitingChild victim = life(at, 42, ready);
+  TestNode& mine = survivor();
+  victim.go();
+  ready.await();
+  victim.kill();
+  ASSERT_TRUE(eventually_unrecorded(mine));
+  TestInterrupts interrupts;
+  interrupts.raised = true;
+  {
+    Session cancelled(*mine.node, SessionId{0}, &interrupts);
+    EXPECT_EQ(int(cancelled.lock_shared(mine.line(cancelled, at), at).error()), int(Errc::kInterrupted));
+  }
+  EXPECT_EQ(mine.count(Counter::kAbandoned), 1u);
+  mine.stop();
+  Session session(*mine.node, SessionId{1}, nullptr);
+  Recorder recorder(*mine.node);
+  bool last = true;
+  Problem problem;
+  EXPECT_TRUE(mine.node->leave(session, &last, &problem, &recorder).ok()) << problem.text;
+  EXPECT_FALSE(last) << "a dead node is not swept";
+  EXPECT_EQ(pool->peek_latch(at), LatchWord::free());
 }
 
 TEST_F(Repair, WhereDeathsAreNotRecordedNoneIsUnrecorded) {

@@ -96,7 +96,7 @@ TEST_F(Sessions, AChangedPageStaysUntilItsLogIsFlushed) {
   EXPECT_TRUE(got);
 }
 
-TEST_F(Sessions, WhoFlushedTheLogAnswersWhatWaitedForThat) {
+TEST_F(Sessions, ASessionThatFlushedTheLogAnswersWhatWaitedForThat) {
   nodes[0]->stop();  // no worker: what is answered, a has answered
   ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
   write_word(*nodes[0]->node, line_a(), 1, Lsn{100});
@@ -186,6 +186,29 @@ TEST_F(Sessions, TryNeverWaitsAndNeverFetches) {
   a->unlock_shared(line_a());
   EXPECT_TRUE(a->try_lock_shared(line_a(), p).ok());
   a->unlock_shared(line_a());
+}
+
+// A session that is interrupted where the line has become free just before it said that it waits leaves that mark, and
+// perhaps no other one comes there again.
+TEST_F(Sessions, WhatAWaiterLeftAtAFreeLineKeepsNobodyFromWritingItBack) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  write_word(*nodes[0]->node, line_a(), 42);
+  a->unlock_exclusive(line_a());
+  fields(line_a()).latch.fetch_or(LocalWord::kExclusiveWaiters);
+  EXPECT_EQ(a->write_back(line_a(), p).error(), Errc::kOk);
+  EXPECT_EQ(line_a().first_change(), Line::kNoChange);
+  EXPECT_FALSE(line_a().word().has_waiters());
+}
+
+// Readers may come as long as the line is not free: it writes nothing back before them.
+TEST_F(Sessions, AWriteBackStandsBehindAWriterThatWaitsForReaders) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  write_word(*nodes[0]->node, line_a(), 42);
+  a->downgrade(line_a());
+  fields(line_a()).latch.fetch_or(LocalWord::kExclusiveWaiters);
+  EXPECT_EQ(a->write_back(line_a(), p).error(), Errc::kWouldBlock);
+  a->unlock_shared(line_a());
+  EXPECT_EQ(a->write_back(line_a(), p).error(), Errc::kOk);
 }
 
 TEST_F(Sessions, AnOptimisticReaderIsToldOfAWriter) {

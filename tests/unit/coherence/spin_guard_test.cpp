@@ -78,7 +78,7 @@ class SpinGuards : public testing::Test {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(SpinGuards, WhoWaitsForAStoppedHolderSleeps) {
+TEST_F(SpinGuards, AWaiterForAStoppedHolderSleeps) {
   const pid_t holder = stopped_holder();
   start_waiters(nullptr);
   EXPECT_TRUE(gcl_test::eventually([&] { return all_sleep(); }));

@@ -67,8 +67,8 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
 }
 
 // coherence.readers-stand-back, and the priority of parked requests: a node that wants a page that others use in a loop
-// gets it after a few requests.  How many, depends on who of the others has a processor: the rule itself is asserted by
-// the simulator's checker of fairness (tests/sim), which decides that.
+// gets it after a few requests.  How many, depends on which of the others has a processor: the rule itself is asserted
+// by the simulator's checker of fairness (tests/sim), which decides that.
 void Stress::one_among_many(bool one_writes, bool many_write) {
   constexpr int kNodes = 3, kThreads = 2, kTurnsMin = 20, kTurnsMax = 200;
   const auto end = Clock::now() + std::chrono::seconds(10);

@@ -27,7 +27,7 @@ TEST_F(Transports, ThatAreNotThereAreRefused) {
   for (const char* name : {"", "SHM", "shm2", "carrier pigeons"}) {
     Problem problem;
     EXPECT_EQ(open_transport({.kind = name}, &problem).error(), Errc::kNotFound) << name;
-    EXPECT_NE(strstr(problem.text, "there are shm and tcp"), nullptr) << problem.text;
+    EXPECT_NE(strstr(problem.text, "there are shm, tcp and verbs"), nullptr) << problem.text;
   }
 }
 

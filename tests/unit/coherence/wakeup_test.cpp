@@ -1,4 +1,4 @@
-// Wakeups between nodes: who is woken, and who instead.
+// Wakeups between nodes: which sleepers are woken, and which instead.
 #include <thread>
 
 #include "cluster.hpp"

@@ -41,8 +41,8 @@ class WorkSource {
  public:
   // Takes what was left, and sends what there is room for.
   virtual void take() = 0;
-  // Whether something was left since take(): looked at when the worker is about to sleep (WorkerBell), so by a seq_cst
-  // load of what was published by a seq_cst operation.
+  // Whether something was left since take(): looked at when the worker is about to sleep (WorkerWakeup), so by a
+  // seq_cst load of what was published by a seq_cst operation.
   virtual bool any() noexcept = 0;
 
  protected:

@@ -1,14 +1,28 @@
 #include "coherence/transport/tcp/member/further_memory_node.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "coherence/base/text.hpp"
 #include "coherence/region/pool_header.hpp"
+#include "coherence/transport/tcp/member/tools_look.hpp"
 
 namespace coherence::tcp {
 
 static constexpr int kLookAtCopyMs = 20;
+
+void fill_header(const HeaderRecord& said, PoolHeader* header) noexcept {
+  header->magic = kPoolMagic;
+  header->format_version = said.format_version;
+  header->block_size = said.block_size;
+  header->nodes_max = said.nodes_max;
+  header->memory_nodes = said.memory_nodes;
+  header->state = said.clean != 0 ? PoolState::kClean : PoolState::kInUse;
+  header->pool_id = said.pool_id;
+  header->saves = said.saves;
+  memcpy(header->identity, said.identity, sizeof header->identity);
+}
 
 FurtherMemoryNode::FurtherMemoryNode(PartKeeper& keeper, Log& log) : keeper_(keeper), log_(log), table_(new Table{}) {}
 
@@ -42,9 +56,7 @@ Status FurtherMemoryNode::may_run(const net::Link& link, const Batch& batch, Pro
     return problem->set(Errc::kFenced, "a batch of an incarnation that is not in the pool (any more)");
   }
   if (known_ && table_->head.changer == who.start && !some_admitted()) return {};
-  for (int i = 0; i < batch.size(); i++)
-    if (batch.op(i).verb != Verb::kRead && batch.op(i).verb != Verb::kLoad)
-      return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
+  if (writes(batch)) return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
   return {};
 }
 
@@ -84,7 +96,7 @@ void FurtherMemoryNode::over(net::Link& link) {
   over_ = true;
   known_ = false;
   why_.write("the link to memory node 0 is over: %.400s", link.reason());
-  for (net::Link* one : std::vector(links_)) one->end("this memory node has lost memory node 0");
+  for (net::Link* one : std::vector(links_)) cut_off(*one, "this memory node has lost memory node 0");
 }
 
 Status FurtherMemoryNode::frame(net::Link& link, uint16_t type, std::span<const std::byte> payload, Problem* problem) {
@@ -108,7 +120,7 @@ void FurtherMemoryNode::take_table() {
     if (who.role != net::Role::kNode || link->over() || admits(who)) continue;
     Text text;
     log_.line(text.add("ends the link to %s, which memory node 0 does not admit any more", who.name().text).c_str());
-    link->end("this incarnation of the node was cut off, or has left");
+    cut_off(*link, "this incarnation of the node was cut off, or has left");
   }
 }
 
@@ -121,12 +133,12 @@ Status FurtherMemoryNode::take_order(const OrderFrame& order, Problem* problem) 
   work.thread = std::thread([this, &work] {
     work.status = work.order.order == Order::kWrite ? keeper_.write_copy(work.order.saves, &work.words)
                                                     : keeper_.place_copy(&work.words);
-    work.ended.store(true, std::memory_order_release);  // pairs with turn()
+    work.ended.store(true, std::memory_order_release);  // pairs with after_pass()
   });
   return {};
 }
 
-void FurtherMemoryNode::turn() {
+void FurtherMemoryNode::after_pass() {
   if (!work_ || !work_->ended.load(std::memory_order_acquire)) return;  // pairs with take_order()
   work_->thread.join();
   DoneFrame done{.order = work_->order.order, .error = uint32_t(work_->status.error()), .saves = work_->order.saves};

@@ -1,18 +1,17 @@
 // FurtherMemoryNode: the part in members of a memory node that is not number 0: it says what it has to memory node 0,
-// hears the table, and carries out batches of those alone whom the table admits (tcp.all-admit-alike).
+// hears the table, and carries out batches of those alone that the table admits (tcp.all-admit-alike).
 //
 // tcp.admitted-by-table: A link of a node that the table does not admit is ended for good before the table counts as
 //     received (net.acknowledged-means-delivered).  Before the first table nobody is admitted.
-// tcp.followers-end-with-link: When the link to memory node 0 is over, all links are ended, and this server ends: one
-// that
-//     begins anew has another start, and admits nobody before it has the table.
+// tcp.followers-end-with-link: When the link to memory node 0 is over, all links are ended, and this server ends:
+//     one that begins anew has another start, and admits nobody before it has the table.
 //
 // One thread, the MemoryServer's.
 //
 //   FurtherMemoryNode members(part, log);
 //   auto server = MemoryServer::make(memory, {..., .other = &members}, credentials, log, &problem);
 //   GCL_TRY(members.begin(**server, first, "10.0.0.2:7400", &problem));
-//   while (!ended && !members.is_over()) (*server)->turn(-1);
+//   while (!ended && !members.is_over()) (*server)->run_once(-1);
 #pragma once
 
 #include <atomic>
@@ -34,6 +33,9 @@
 
 namespace coherence::tcp {
 
+// The pool's header as memory node 0 says it, as far as ServedPart needs it.
+void fill_header(const HeaderRecord& said, PoolHeader* header) noexcept;
+
 class FurtherMemoryNode final : public OtherService {
  public:
   FurtherMemoryNode(PartKeeper& keeper, Log& log);  // both outlive it
@@ -52,7 +54,7 @@ class FurtherMemoryNode final : public OtherService {
   void reconnected(net::Link&) override {}
   void room(net::Link&) override {}
   void over(net::Link&) override;
-  void turn() override;
+  void after_pass() override;
   int wait_ms() const noexcept override;
 
  private:

@@ -2,13 +2,12 @@
 // said what it has, and hears the table.
 //
 // tcp.memory-node-says: A memory node says what it has when its link begins.  One that has a number of the pool is
-// taken
-//     if its region is as long as the pool says, and of the pool's last save, or of one that did not count afterwards.
-//     One that has the next number is a new one (pool.counted-last).  Its link ends in all other cases.
-// tcp.all-admit-alike: Memory nodes carry out batches of whom the table admits.  What depends on it (that a node is
-// dead,
-//     that one may begin to work, that a tool may write) waits until all memory nodes of the pool have the table that
-//     says so: one that is away holds it up.
+//     taken if its region is as long as the pool says, and of the pool's last save, or of one that did not count
+//     afterwards.  One that has the next number is a new one (pool.counted-last).  Its link ends in all other
+//     cases.
+// tcp.all-admit-alike: Memory nodes carry out batches of those that the table admits.  What depends on it (that a node
+//     is dead, that one may begin to work, that a tool may write) waits until all memory nodes of the pool have the
+//     table that says so: one that is away holds it up.
 //
 // One thread, the MemberServer's.
 #pragma once

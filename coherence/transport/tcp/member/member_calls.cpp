@@ -25,11 +25,17 @@ void MemberServer::answer(net::Link& link, const CallFrame& call, Status status,
   if (!TableLink::send_to(link, table_) || !link.send(kAnswerFrame, pieces)) link.end("it does not take its answers");
 }
 
+// Not while the number of the save changes, in another thread.
+bool MemberServer::may_load() const {
+  return (!closing_ || closing_->step != Step::kWrite) && keeper_.is_copy_current();
+}
+
 Status MemberServer::take_call(net::Link& link, const CallFrame& call, Problem* problem) {
   const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [&](auto& one) { return one.tool == &link; });
   if (waits || (&link == changer_ && (publishing_ || closing_ || waits_ || later_)))
     return problem->set(Errc::kCorrupt, "a call before the answer to the last one");
   if (call.call == Call::kHeader) {
+    header_.clean = header_.clean != 0 && may_load();
     answer(link, call, {}, 0, {});
     return {};
   }
@@ -97,7 +103,7 @@ void MemberServer::end_change(const char* why) {
   later_.reset();
   if (reserved_) {
     NodeLink& node = node_[reserved_->node.value];
-    if (node.link != nullptr) node.link->end(why);
+    if (node.link != nullptr) cut_off(*node.link, why);
     node.link = nullptr;
     reserved_.reset();
   }
@@ -204,9 +210,11 @@ void MemberServer::go_on_closing() {
     end_closing(closing.status ? keeper_.place_copy(&closing.words) : closing.status);
 }
 
+bool MemberServer::may_place() const noexcept { return !closing_ && changer_ == nullptr && changes_.empty(); }
+
 // pool.placed-before-used
 void MemberServer::go_on_placing() {
-  if (place_at_ == 0 || monotonic_ns() < place_at_ || closing_ || changer_ != nullptr || !changes_.empty()) return;
+  if (place_at_ == 0 || monotonic_ns() < place_at_ || !may_place()) return;
   place_at_ = monotonic_ns() + kPlaceAgainNs;
   if (further_.missing() != 0) return;
   closing_ = std::make_unique<Closing>();
@@ -247,7 +255,7 @@ Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incar
     return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %d", nodes_max_ - 1, id.value);
   NodeLink& node = node_[id.value];
   if (changes_.info(id).serves() && (node.link == nullptr || !node.link->connected())) {
-    if (node.link != nullptr) node.link->end("the node has been started anew");
+    if (node.link != nullptr) cut_off(*node.link, "the node has been started anew");
     node.link = nullptr;
     die(id, "it has been started anew");
   }
@@ -278,8 +286,9 @@ Status MemberServer::withdraw(const CallFrame& call, uint64_t* empty, Problem* p
   if (!info.serves() || info.incarnation != call.incarnation || dies(id))
     return problem->set(Errc::kFenced, "incarnation %llu of node %d is not in the pool any more", incarnation,
                         id.value);
+  if (node_[id.value].link != nullptr) close_path(*node_[id.value].link);
   changes_.withdraw(id);
-  settle_dead();  // what the others have said may be all that is needed now
+  advance_repairs();  // what the others have said may be all that is needed now
   say("node %d (incarnation %llu) has left", id.value, incarnation);
   changed();
   *empty = changes_.empty();

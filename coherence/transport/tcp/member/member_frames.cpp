@@ -7,6 +7,7 @@
 #include "coherence/base/byte_reader.hpp"
 #include "coherence/base/member_state.hpp"
 #include "coherence/transport/net/frame.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 
 namespace coherence::tcp {
 namespace {
@@ -120,7 +121,8 @@ Status decode_table(std::span<const std::byte> frame, Table* table, Problem* pro
       head.memory_nodes > uint32_t(kMemoryNodesMax))
     return wrong(problem, "a table that no pool has");
   if (!is_flag(head.fenced) || !is_flag(head.repairs_deaths) || !is_flag(head.records_deaths) ||
-      !is_text(head.fence_reason) || !are_nodes(head.repairable | head.recorded, head.nodes_max))
+      !is_text(head.fence_reason) || head.patience_ms < kPatienceMinMs || head.patience_ms > kPatienceMaxMs ||
+      head.zero != 0 || !are_nodes(head.repairable | head.recorded, head.nodes_max))
     return wrong(problem, "a table of another format");
   if (reader.left().size() != head.nodes_max * sizeof(NodeRecord) + head.memory_nodes * sizeof(MemoryNodeRecord))
     return wrong(problem, "a table of another length");

@@ -71,7 +71,7 @@ struct AnswerFrame {
 struct HeaderRecord {
   uint32_t format_version, block_size, nodes_max, memory_nodes;
   uint64_t pool_id, saves;
-  uint64_t clean;  // 1: no node is in the pool, and memory holds what was saved, or is to be
+  uint64_t clean;  // 1: no node is in the pool, and what memory has lost may be loaded (PoolKeeper::is_copy_current)
   struct {
     uint64_t offset, bytes;
   } region[kRegionsMax];
@@ -98,6 +98,7 @@ struct TableHead {
   uint64_t changer;  // the start of the tool that changes members; 0: none does
   uint32_t nodes_max, memory_nodes, protocol;
   uint32_t fenced, repairs_deaths, records_deaths;  // 0 or 1
+  uint32_t patience_ms, zero;                       // for how long memory node 0 bears a node's silence
   char fence_reason[kFenceReasonBytes];
 };
 struct Table {
@@ -141,7 +142,7 @@ struct DoneFrame {
 
 static_assert(sizeof(CallFrame) == 32 + kListensAtBytes && sizeof(AnswerFrame) == 16 + sizeof Problem::text);
 static_assert(sizeof(NodeRecord) == 24 + kListensAtBytes && sizeof(MemoryNodeRecord) == 24 + kListensAtBytes);
-static_assert(sizeof(TableHead) == 64 + kFenceReasonBytes && std::has_unique_object_representations_v<Table>);
+static_assert(sizeof(TableHead) == 72 + kFenceReasonBytes && std::has_unique_object_representations_v<Table>);
 static_assert(std::has_unique_object_representations_v<HeaderRecord> &&
               std::has_unique_object_representations_v<SayingsRecord>);
 static_assert(std::has_unique_object_representations_v<MemoryNodeFrame> &&

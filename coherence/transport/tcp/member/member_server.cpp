@@ -7,6 +7,8 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/text.hpp"
 #include "coherence/region/pool_header.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
+#include "coherence/transport/tcp/member/tools_look.hpp"
 
 namespace coherence::tcp {
 
@@ -14,7 +16,7 @@ static constexpr uint64_t kNever = ~uint64_t{0};
 // How soon a tool hears that the pool is saved.
 static constexpr int kLookAtSaveMs = 20;
 
-// How long who waits for a memory node is told nothing in the log, and how often then.
+// How long nothing is in the log of a wait for a memory node, and how often it is said then.
 static constexpr uint64_t kSayAfterNs = 2'000'000'000, kSayAgainNs = 10'000'000'000;
 
 static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
@@ -51,7 +53,7 @@ void MemberServer::say(const char* format, ...) {
   log_.line(line.text);
 }
 
-// --- who may be here, and what he may do
+// --- which nodes may be here, and what a link may have carried out
 
 bool MemberServer::is_reserved(NodeId node, uint64_t incarnation) const noexcept {
   return reserved_ && reserved_->node == node && reserved_->incarnation == incarnation;
@@ -71,9 +73,7 @@ Status MemberServer::may_run(const net::Link& link, const Batch& batch, Problem*
     return problem->set(Errc::kFenced, "a batch of an incarnation that is not in the pool (any more)");
   }
   if (&link == changer_ && !changes_.some_serve() && !closing_) return {};
-  for (int i = 0; i < batch.size(); i++)
-    if (batch.op(i).verb != Verb::kRead && batch.op(i).verb != Verb::kLoad)
-      return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
+  if (writes(batch)) return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
   return {};
 }
 
@@ -118,7 +118,7 @@ void MemberServer::over(net::Link& link) {
   if (is_reserved(NodeId{who.id}, who.start)) stop_publishing(link.reason());
 }
 
-void MemberServer::turn() {
+void MemberServer::after_pass() {
   for (uint8_t n = 0; n < nodes_max_; n++) {
     node_[n].look(table_);
   }
@@ -141,7 +141,7 @@ void MemberServer::turn() {
 int MemberServer::wait_ms() const noexcept {
   if (closing_) return kLookAtSaveMs;
   uint64_t at = kNever;
-  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_, place_at_})
+  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_, may_place() ? place_at_ : 0})
     if (due != 0) at = std::min(at, due);
   const uint64_t now = monotonic_ns();
   if (at == kNever) return -1;
@@ -207,7 +207,7 @@ void MemberServer::take_sayings(NodeId sayer, const SayingsRecord& sayings) {
   for (uint8_t n = 0; n < nodes_max_; n++) take_sayings_of(sayer, NodeId{n}, sayings);
   memcpy(node.unreached, sayings.said[uint8_t(Said::kUnreached)], sizeof node.unreached);
   if (judge_at_ == 0 && !unreached_by(sayer).empty()) judge_at_ = monotonic_ns() + spec_.patience_ns;
-  settle_dead();
+  advance_repairs();
   if (more || changes_.view() != view) changed();
 }
 
@@ -222,7 +222,7 @@ void MemberServer::take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecor
 }
 
 // What survivors have said may be all that is needed: since the last one said it, or since another one is dead, too.
-void MemberServer::settle_dead() {
+void MemberServer::advance_repairs() {
   if (!changes_.table().repairs_deaths() || !changes_.some_serve()) return;
   for (uint8_t n = 0; n < nodes_max_; n++) {
     const NodeId dead{n};
@@ -235,9 +235,10 @@ void MemberServer::settle_dead() {
 
 // --- nodes that reach memory, and not each other
 
+// One that is to be dead has no link any more, and is judged already.
 bool MemberServer::complains(NodeId of, NodeId about) const noexcept {
   const NodeInfo info = changes_.info(about);
-  return changes_.info(of).serves() && info.serves() && node_[of.value].link != nullptr &&
+  return changes_.info(of).serves() && info.serves() && !dies(of) && !dies(about) && node_[of.value].link != nullptr &&
          node_[of.value].unreached[about.value] == info.incarnation;
 }
 
@@ -260,7 +261,7 @@ void MemberServer::judge_unreached() {
     if (most == 0) return;
     Problem why;
     why.write("%d of the pool's nodes and it do not reach each other", most);
-    node_[goes.value].link->end(why.text);
+    cut_off(*node_[goes.value].link, why.text);
     node_[goes.value].link = nullptr;
     die(goes, why.text);
   }
@@ -296,7 +297,7 @@ void MemberServer::bury(NodeId node) {
                  info.pid);
     changes_.fence(reason.text);
   }
-  settle_dead();
+  advance_repairs();
   changed();
 }
 
@@ -352,6 +353,7 @@ void MemberServer::fill_table() {
   head.memory_nodes = further_.count();
   head.changer = changer_ != nullptr ? changer_->peer().start : 0;
   head.protocol = header.protocol.load();
+  head.patience_ms = std::clamp(header.patience_ms.load(std::memory_order_relaxed), kPatienceMinMs, kPatienceMaxMs);
   head.fenced = changes_.fenced();
   head.repairs_deaths = now.repairs_deaths();
   head.records_deaths = now.records_deaths.load() != 0;

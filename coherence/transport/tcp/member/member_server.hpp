@@ -3,12 +3,12 @@
 //
 // tcp.live-incarnations-only: A node has a link, and batches carried out, while its incarnation is reserved by a change
 //     under way, or is in the pool: neither before, nor after it has left or died.
-// tcp.tools-look: A tool may READ and LOAD.  It may write if it has begun a change and no node is in the pool but dead
+// tcp.tools-look: A tool may READ, LOAD, and FETCH-ADD nothing (tools_look.hpp).  It may write if it has begun a change
+// and no node is in the pool but dead
 //     ones (repair.alone).
 // tcp.saved-beside-service: The pool is saved by a thread, while links go on and no change begins; there is no node
-// whose
-//     batches could change it.  The other memory nodes write their parts of the copy first, and put them in their
-//     places when memory node 0's part counts (pool.saved-beside).
+//     whose batches could change it.  The other memory nodes write their parts of the copy first, and put them in
+//     their places when memory node 0's part counts (pool.saved-beside).
 // tcp.dead-when-all-refuse: A node whose link is over is dead when no memory node admits it any more
 //     (tcp.all-admit-alike).  Until then it is in the pool, and what it does elsewhere counts.
 //
@@ -57,9 +57,9 @@ class MemberServer final : public OtherService {
   void begun(net::Link&) override;
   void disconnected(net::Link&) override {}
   void reconnected(net::Link&) override {}
-  void room(net::Link&) override {}  // turn() looks
+  void room(net::Link&) override {}  // after_pass() looks
   void over(net::Link&) override;
-  void turn() override;
+  void after_pass() override;
   int wait_ms() const noexcept override;
 
  private:
@@ -92,8 +92,8 @@ class MemberServer final : public OtherService {
     uint64_t epoch = 0;
     Problem why;
   };
-  // What a tool waits for that closes the pool: until all memory nodes know that no node is in it, and who writes the
-  // copy.
+  // What a tool that closes the pool waits for: that all memory nodes know that no node is in it, and then those that
+  // write the copy, or place it.
   enum class Step : uint8_t { kTell, kOthersWrite, kWrite, kOthersPlace };
   // Its words are the thread's until `written`.
   struct Closing {
@@ -110,6 +110,7 @@ class MemberServer final : public OtherService {
   Status take_call(net::Link&, const CallFrame&, Problem*);
   Status begin_change(net::Link&, const CallFrame&, Problem*);
   Status carry_out(net::Link&, const CallFrame&, Problem*);
+  bool may_load() const;
   void answer_when_seen(const CallFrame&, uint64_t value);
   void go_on_waiting();
   void give_up_waiting(uint32_t missing);
@@ -122,6 +123,7 @@ class MemberServer final : public OtherService {
   void close(const CallFrame&);
   void go_on_closing();
   void write_copy();
+  bool may_place() const noexcept;
   void go_on_placing();
   Status not_written(Errc);
   void end_closing(Status);
@@ -132,7 +134,7 @@ class MemberServer final : public OtherService {
   // nodes
   void take_sayings(NodeId, const SayingsRecord&);
   void take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord&);
-  void settle_dead();
+  void advance_repairs();
   bool complains(NodeId of, NodeId about) const noexcept;
   NodeSet unreached_by(NodeId) const noexcept;
   void judge_unreached();

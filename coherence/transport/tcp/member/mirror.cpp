@@ -5,6 +5,7 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 
 namespace coherence::tcp {
 
@@ -40,6 +41,7 @@ bool Mirror::take(const Table& table) noexcept {
   table_.view.fetch_add(1);
   nodes_max_.store(head.nodes_max, std::memory_order_relaxed);
   protocol_.store(head.protocol, std::memory_order_relaxed);
+  patience_ms_.store(head.patience_ms, std::memory_order_relaxed);
   saves_.store(head.saves, std::memory_order_relaxed);
   table_.after_death.store(head.repairs_deaths ? AfterDeath::kRepair : AfterDeath::kFence, std::memory_order_relaxed);
   table_.records_deaths.store(head.records_deaths, std::memory_order_relaxed);
@@ -71,7 +73,7 @@ void Mirror::take_node(NodeId node, const NodeRecord& record) noexcept {
 
 bool Mirror::keep_lease(uint64_t now_ns) noexcept {
   const uint64_t at = lease_began();
-  if (at == 0 || now_ns < at + kLeaseNs) return true;
+  if (at == 0 || now_ns < at + lease_ns(patience_ms())) return true;
   Problem reason;
   reason.write("this node is cut off: memory node 0 has not answered for %.1f s", double(now_ns - at) / 1e9);
   cut_off(reason.text);

@@ -3,11 +3,11 @@
 //
 // tcp.mirror-has-one-writer: Before the node's network worker is begun, the process that joins writes it; from then on
 //     the worker alone.
-// tcp.lease: A node touches no page when what it last asked memory node 0, and had acknowledged, was asked kLeaseNs ago
+// tcp.lease: A node touches no page when what it last asked memory node 0, and had acknowledged, was asked a lease ago
 //     (tcp.lease-from-question).  Memory node 0 takes no node for dead that was there so short a time ago: so when
 //     survivors go on, the node reads nothing of its cache any more, also one whose network worker is stopped.  The
 //     worker looks, and the message worker beside it.
-// Whoever looks sees the changes in the order of region.bits-before-state.
+// A process that looks sees the changes in the order of region.bits-before-state.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,6 @@
 #include "coherence/transport/tcp/member/member_frames.hpp"
 
 namespace coherence::tcp {
-
-inline constexpr uint64_t kLeaseNs = 1'800'000'000;
-// Of memory node 0, with nodes: not below, and by how much the two clocks may differ meanwhile.
-inline constexpr uint64_t kPatienceMinNs = 2'000'000'000;
-static_assert(kPatienceMinNs > kLeaseNs);
 
 class Mirror {
  public:
@@ -50,6 +45,7 @@ class Mirror {
   bool keep_lease(uint64_t now_ns) noexcept;
   void lease_begins(uint64_t at_ns) noexcept { lease_ns_.store(at_ns, std::memory_order_relaxed); }  // the worker
   uint64_t lease_began() const noexcept { return lease_ns_.load(std::memory_order_relaxed); }
+  uint32_t patience_ms() const noexcept { return patience_ms_.load(std::memory_order_relaxed); }  // memory node 0's
   // Where deaths are repaired: else what ends one node ends the pool.
   bool is_cut_off() const noexcept { return cut_off_.load(std::memory_order_acquire) != 0 && repairs_deaths(); }
   bool repairs_deaths() const noexcept { return table_.repairs_deaths(); }
@@ -74,7 +70,7 @@ class Mirror {
   void take_node(NodeId, const NodeRecord&) noexcept;
   NodeTable table_;
   std::atomic<uint64_t> epoch_, saves_, lease_ns_;
-  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_, cut_off_;
+  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_, cut_off_, patience_ms_;
   Place listens_at_[kNodesMax];
   MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are
 };

@@ -1,5 +1,5 @@
-// NodeWorker: the network worker of an incarnation, as who joins and leaves sees it: a process that has the node's
-// sockets.
+// NodeWorker: the network worker of an incarnation, as a process that joins or leaves sees it: a process that has
+// the node's sockets.
 //
 // Of the process that joins, but stop(), which is of the one that leaves.
 #pragma once
@@ -20,8 +20,6 @@ class NodeWorker {
   virtual Status start(NodeId, uint64_t incarnation, Problem*) = 0;
   // Where peers reach it: "ip:port" or "unix:/path".  REQUIRES: start().
   virtual const char* listens_at() const = 0;
-  // What this node has told its peers has reached them; before withdraw().  kTimeout: some do not take it.
-  virtual Status settle(Problem*) { return {}; }
   // After withdraw(), or in its place.  Its links are over then.
   virtual void stop() noexcept = 0;
 

@@ -1,7 +1,7 @@
 // Sayings: what a node says to memory node 0 about members, as state (tcp.sayings-are-state): what is here is true, and
 // stays so for the incarnation's life.  The network worker sends it when it has changed.
 //
-// Memory that the node's processes share, of zeros.  Any process says something; whoever does rings the worker.
+// Memory that the node's processes share, of zeros.  Any process says something, and wakes the worker then.
 #pragma once
 
 #include <atomic>

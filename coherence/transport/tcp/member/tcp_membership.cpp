@@ -15,7 +15,7 @@ namespace coherence::tcp {
 void TcpMembership::fence(const char* reason) noexcept {
   of_.mirror.fence(reason);
   of_.sayings.fences(reason);
-  of_.bell.ring();
+  of_.worker_wakeup.signal();
 }
 
 void TcpMembership::cut_off(const char* reason) noexcept {
@@ -39,7 +39,7 @@ bool TcpMembership::watch(uint64_t now_ns) noexcept {
 // --- dead nodes: what was said is said, and memory node 0 shows what it has made of it
 
 void TcpMembership::say(Said what, NodeId of, uint64_t incarnation) noexcept {
-  if (of_.sayings.say(what, of, incarnation)) of_.bell.ring();
+  if (of_.sayings.say(what, of, incarnation)) of_.worker_wakeup.signal();
 }
 
 bool TcpMembership::recorded(NodeId dead, uint64_t incarnation) noexcept {
@@ -142,7 +142,6 @@ Status TcpMembership::publish(int arena, Problem* problem) {
 Result<bool> TcpMembership::withdraw(Problem* problem) {
   if (fence_word().load(std::memory_order_acquire) != 0)  // pairs with Mirror::fence()
     return problem->set(Errc::kFenced, "%s", fence_reason());
-  GCL_TRY(of_.worker.settle(problem));
   uint64_t empty = 0;
   GCL_TRY(call({.call = Call::kWithdraw, .node = id_.value, .incarnation = incarnation_}, &empty, problem));
   of_.worker.stop();
@@ -153,7 +152,7 @@ Status TcpMembership::close(Problem* problem) { return call({.call = Call::kClos
 
 void TcpMembership::begin_leaving() noexcept {
   of_.sayings.leaves();
-  of_.bell.ring();
+  of_.worker_wakeup.signal();
 }
 
 void TcpMembership::give_up() noexcept {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/transport/tcp/base/worker_bell.hpp"
+#include "coherence/transport/tcp/base/worker_wakeup.hpp"
 #include "coherence/transport/tcp/member/mirror.hpp"
 #include "coherence/transport/tcp/member/node_worker.hpp"
 #include "coherence/transport/tcp/member/sayings.hpp"
@@ -24,8 +24,8 @@ class TcpMembership final : public Membership {
   struct Parts {
     Mirror& mirror;
     Sayings& sayings;
-    WorkerBell& bell;    // of the network worker
-    NodeWorker& worker;  // begun by publish()
+    WorkerWakeup& worker_wakeup;  // of the network worker
+    NodeWorker& worker;           // begun by publish()
     Tool& tool;
   };
   TcpMembership(TcpPool& pool, const Parts& parts) : pool_(pool), of_(parts) {}

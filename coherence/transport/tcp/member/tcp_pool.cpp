@@ -8,7 +8,7 @@
 namespace coherence::tcp {
 namespace {
 
-// As who has the file finds it there.
+// As a process that has the file finds it there.
 Status check(const HeaderRecord& record, const PoolFiles& files, const char* name, Problem* problem) {
   const auto header = std::make_unique<PoolHeader>();
   header->format_version = record.format_version;
@@ -69,6 +69,29 @@ LatchWord TcpPool::peek_latch(PageId page) {
   ToolMemory memory(tool_);
   const auto word = memory.load(latch_address(page));
   return {word ? *word : ~uint64_t{0}};
+}
+
+// By links of its own, which do not outlive the question: many processes of a server may ask, once each.
+Status TcpPool::figures(MemoryNodeId n, MemoryNodeFigures* figures, Interrupts& interrupts, Problem* problem) {
+  snprintf(figures->address, sizeof figures->address, "%s",
+           n == MemoryNodeId{0} ? tool_.name() : mirror_.memory_node_address(n));
+  tool_.close();
+  tool_.set_interrupts(&interrupts);
+  FiguresRecord record{};
+  auto link = tool_.link_to(n, problem);
+  const Status done = link ? (*link)->figures(&record, problem) : Status(link.error());
+  tool_.close();
+  tool_.set_interrupts(nullptr);
+  figures->up_us = record.up_us;
+  figures->links = record.links;
+  figures->batches = record.batches;
+  figures->operations = record.operations;
+  figures->bytes_in = record.bytes_in;
+  figures->bytes_out = record.bytes_out;
+  figures->refused = record.refused;
+  figures->user_us = record.user_us;
+  figures->system_us = record.system_us;
+  return done;
 }
 
 }  // namespace coherence::tcp

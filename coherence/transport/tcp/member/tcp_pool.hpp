@@ -26,6 +26,7 @@ class TcpPool final : public Pool {
   uint64_t saves() const override { return mirror_.saves(); }
   // A round trip, by the tool's link; all bits set: memory node 0 does not answer.
   LatchWord peek_latch(PageId) override;
+  Status figures(MemoryNodeId, MemoryNodeFigures*, Interrupts&, Problem*) override;
 
  private:
   TcpPool(const PoolFiles& files, Tool& tool, Mirror& mirror) : Pool(files), tool_(tool), mirror_(mirror) {}

@@ -73,7 +73,7 @@ void Tool::close() noexcept {
 
 void ToolMemory::post(Batch* const* batches, int count) {
   for (int i = 0; i < count; i++) {
-    Problem problem;  // kFenced says enough to who asked
+    Problem problem;  // kFenced says enough to the caller
     const auto link = tool_.link_to(batches[i]->to(), &problem);
     if (!link || !(*link)->run(*batches[i], &problem))
       batches[i]->state.store(BatchState::kUnknown, std::memory_order_release);  // pairs with Batch::done()

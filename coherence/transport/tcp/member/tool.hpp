@@ -1,9 +1,9 @@
 // Tool: how the processes of a server, or a program, reach memory nodes beside the network worker: by a ToolLink to
 // number 0, and one to each other memory node that it has batches for, for as long as they are needed.
 //
-// tcp.tool-of-one-process: A link is of the process that dialed it.  Another one that was forked meanwhile, and uses
-// the
-//     same Tool, dials its own, and leaves what it inherited as it is.  So who forks processes for long closes before.
+// tcp.tool-of-one-process: A link is of the process that dialed it.  Another one that was forked meanwhile, and
+//     uses the same Tool, dials its own, and leaves what it inherited as it is.  So a process that forks others for
+//     long closes before.
 //
 // One thread of a process.
 #pragma once
@@ -53,8 +53,8 @@ class Tool {
   pid_t owner_ = 0;
 };
 
-// The memory of a pool by a Tool: for who looks at it, and for who repairs it alone (tcp.tools-look).  A batch is done
-// when post() returns.
+// The memory of a pool by a Tool: for a process that looks at it, or repairs it alone (tcp.tools-look).  A batch is
+// done when post() returns.
 class ToolMemory final : public Memory {
  public:
   // Outlives it.

@@ -87,6 +87,16 @@ Status ToolLink::call(const CallFrame& call, uint64_t* value, Problem* problem) 
   return problem->set(answer_.error, "%s", answer_.problem);
 }
 
+Status ToolLink::figures(FiguresRecord* figures, Problem* problem) {
+  figures_ = figures;
+  answered_ = false;
+  const uint64_t until = monotonic_ns() + spec_.times.answer_ns;
+  Status done = send(kAskFiguresFrame, {}, until, "its figures", problem);
+  if (done) done = wait(answered_, until, "its figures", problem);
+  figures_ = nullptr;
+  return done;
+}
+
 Status ToolLink::run(Batch& batch, Problem* problem) {
   ops_.clear();
   for (int i = 0; i < batch.size(); i++) ops_.push_back(batch.op(i));
@@ -158,6 +168,11 @@ Status ToolLink::take(uint16_t type, std::span<const std::byte> payload, Problem
     table_came_ = true;
     return decode_table(payload, &table_, problem);
   }
+  if (type == kFiguresFrame && figures_ != nullptr && !answered_) {
+    GCL_TRY(decode_figures(payload, figures_, problem));
+    answered_ = true;
+    return {};
+  }
   if (type == kResultFrame && batch_ != nullptr && !answered_) {
     GCL_TRY(decode_result(payload, batch_->to(), tag_, ops_, problem));
     answered_ = true;
@@ -165,7 +180,7 @@ Status ToolLink::take(uint16_t type, std::span<const std::byte> payload, Problem
   }
   if (type != kAnswerFrame) return problem->set(Errc::kCorrupt, "a frame of type %u", unsigned{type});
   GCL_TRY(decode_answer(payload, &answer_, &header_, problem));
-  if (answered_ || batch_ != nullptr || answer_.tag != tag_)
+  if (answered_ || batch_ != nullptr || figures_ != nullptr || answer_.tag != tag_)
     return problem->set(Errc::kCorrupt, "an answer that nobody waits for");
   if (!table_came_) return problem->set(Errc::kCorrupt, "an answer without the table");
   answered_ = true;

@@ -24,6 +24,7 @@
 #include "coherence/transport/net/links.hpp"
 #include "coherence/transport/tcp/base/log.hpp"
 #include "coherence/transport/tcp/member/member_frames.hpp"
+#include "coherence/transport/tcp/memory/figures_frame.hpp"
 
 namespace coherence::tcp {
 
@@ -62,6 +63,8 @@ class ToolLink final : private net::LinksOwner {
   // REQUIRES: kHeader was answered.
   const HeaderRecord& header() const noexcept { return header_; }
 
+  // What the memory node has done so far; errors as call().
+  Status figures(FiguresRecord*, Problem*);
   // Has a batch carried out; it is done then.  Its outcome is unknown after an error.
   Status run(Batch&, Problem*);
 
@@ -89,8 +92,9 @@ class ToolLink final : private net::LinksOwner {
   AnswerFrame answer_;
   Table table_ = {};
   HeaderRecord header_ = {};
-  Batch* batch_ = nullptr;  // under way
-  std::vector<Op> ops_;     // its own
+  FiguresRecord* figures_ = nullptr;  // awaited
+  Batch* batch_ = nullptr;            // under way
+  std::vector<Op> ops_;               // its own
   std::vector<std::byte> request_;
 };
 

@@ -42,7 +42,13 @@ void MemoryRoutes::end(const char* reason) noexcept {
     if (route.link != nullptr) route.link->end(reason);
 }
 
+bool MemoryRoutes::reaches(MemoryNodeId id) const noexcept {
+  const net::Link* const to = link(id);
+  return to != nullptr && to->connected() && (path_ == nullptr || path_->is_open(id));
+}
+
 void MemoryRoutes::take() {
+  if (path_ != nullptr) path_->poll(*this);
   port_.take_posted([this](PortPlace& place, uint32_t entries) {
     for (; entries != 0; entries &= entries - 1) {
       PortEntry& entry = place.entry[std::countr_zero(entries)];
@@ -67,6 +73,14 @@ void MemoryRoutes::send(MemoryRoute& route) {
 // False: it has to wait.
 bool MemoryRoutes::send_first(MemoryRoute& route) {
   PortEntry& entry = *route.posted.first();
+  if (path_ == nullptr ? !send_frame(route, entry) : !path_->is_open(entry.to) || !path_->post(entry.to, entry))
+    return false;
+  route.posted.pop();
+  route.sent.push(entry);
+  return true;
+}
+
+bool MemoryRoutes::send_frame(MemoryRoute& route, PortEntry& entry) {
   const uint32_t bytes = request_bytes(entry.ops());
   entry.result_bytes = net::frame_bytes(result_bytes_max(entry.ops()));
   if (!route.link->room_for(bytes)) return false;  // tcp.window-bounded
@@ -75,18 +89,37 @@ bool MemoryRoutes::send_first(MemoryRoute& route) {
   entry.tag = route.next_tag++;
   encode_request(entry.to, entry.tag, entry.ops(), frame_.get());
   if (!route.link->send(kRequestFrame, std::span<const std::byte>(frame_.get(), bytes))) return false;
-  route.posted.pop();
-  route.sent.push(entry);
   route.awaited += entry.result_bytes;
   return true;
 }
 
+void MemoryRoutes::completed(MemoryNodeId id) {
+  MemoryRoute& route = route_[id.value];
+  PortEntry* const entry = route.sent.first();
+  VERIFY(entry != nullptr);
+  route.sent.pop();
+  finish(*entry, true);
+  if (route.link != nullptr) send(route);
+}
+
+// The link's end says so to those that it concerns, and gives up what is under way.
+void MemoryRoutes::broken(MemoryNodeId id, const char* why) {
+  net::Link* const to = link(id);
+  if (to == nullptr) return;
+  Text text;
+  log_.line(text.add("ends the link to %s: %s", to->peer().name().text, why).c_str());
+  to->end(why);
+}
+
 void MemoryRoutes::MemoryRoute::frame(net::Link& l, uint16_t type, std::span<const std::byte> payload) {
-  if (Route* const other = of->other(l); type != kResultFrame && other != nullptr)
+  const bool of_path = type == kPathFrame && of->path_ != nullptr;
+  if (Route* const other = of->other(l); type != kResultFrame && !of_path && other != nullptr)
     return other->frame(l, type, payload);
-  PortEntry* const entry = sent.first();
+  PortEntry* const entry = of->path_ == nullptr ? sent.first() : nullptr;
   Problem problem;
-  if (type != kResultFrame)
+  if (of_path) {
+    if (of->path_->answer(l, payload, &problem)) return of->send(*this);
+  } else if (type != kResultFrame)
     problem.write("a frame of type %u", unsigned{type});
   else if (entry == nullptr)
     problem.write("a result that nobody waits for");
@@ -106,6 +139,7 @@ void MemoryRoutes::finish(PortEntry& entry, bool known) {
 }
 
 void MemoryRoutes::give_up(MemoryRoute& route) {
+  if (path_ != nullptr) path_->close(MemoryNodeId{uint8_t(&route - route_)});  // tcp.path-of-link
   for (EntryQueue* queue : {&route.sent, &route.posted})
     while (PortEntry* entry = queue->first()) {
       queue->pop();  // before its session has it again
@@ -120,6 +154,7 @@ void MemoryRoutes::MemoryRoute::begun(net::Link& l) {
   Text text;
   of->log_.line(text.add("connected to %s", l.peer().name().text).c_str());
   if (Route* const other = of->other(l)) other->begun(l);
+  if (Problem why; of->path_ != nullptr && !of->path_->ask(l, &why)) return l.end(why.text);
   of->send(*this);
 }
 

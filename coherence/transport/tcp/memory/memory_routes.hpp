@@ -18,12 +18,13 @@
 #include "coherence/transport/net/links.hpp"
 #include "coherence/transport/tcp/base/log.hpp"
 #include "coherence/transport/tcp/base/route.hpp"
+#include "coherence/transport/tcp/memory/direct_path.hpp"
 #include "coherence/transport/tcp/memory/entry_queue.hpp"
 #include "coherence/transport/tcp/memory/port.hpp"
 
 namespace coherence::tcp {
 
-class MemoryRoutes final : public WorkSource {
+class MemoryRoutes final : public WorkSource, private PathOwner {
  public:
   // All outlive it.
   MemoryRoutes(Port&, net::Links&, Log&);
@@ -31,7 +32,7 @@ class MemoryRoutes final : public WorkSource {
   ~MemoryRoutes();
   MemoryRoutes(const MemoryRoutes&) = delete;
 
-  // A memory node, which is connected to from the next turn on.  Batches to others have no known outcome.
+  // A memory node, which is connected to from the next pass on.  Batches to others have no known outcome.
   Status add(MemoryNodeId, const net::Endpoints&, Problem*);
   // Null: there is none, or it is over.
   net::Link* link(MemoryNodeId id) const noexcept { return route_[id.value].link; }
@@ -39,9 +40,13 @@ class MemoryRoutes final : public WorkSource {
   void end(const char* reason) noexcept;
   // Hears of the link to memory node 0 what is not about batches, and when it is over.  It outlives this.
   void set_other(Route* other) noexcept { other_ = other; }
+  // By which all batches go, of memory nodes that are added later.  It outlives this.
+  void set_path(DirectPath* path) noexcept { path_ = path; }
+  // Whether batches reach the memory node now, and what came of them comes back.
+  bool reaches(MemoryNodeId id) const noexcept;
 
   void take() override;
-  bool any() noexcept override { return port_.any_posted(); }
+  bool any() noexcept override { return port_.any_posted() || (path_ != nullptr && path_->keeps_awake()); }
 
  private:
   // To one memory node.
@@ -61,6 +66,9 @@ class MemoryRoutes final : public WorkSource {
   Route* other(net::Link& link) const noexcept { return link.peer().id == 0 ? other_ : nullptr; }
   void send(MemoryRoute&);
   bool send_first(MemoryRoute&);
+  bool send_frame(MemoryRoute&, PortEntry&);
+  void completed(MemoryNodeId) override;
+  void broken(MemoryNodeId, const char* why) override;
   void finish(PortEntry&, bool known);
   void give_up(MemoryRoute&);
 
@@ -68,6 +76,7 @@ class MemoryRoutes final : public WorkSource {
   net::Links& links_;
   Log& log_;
   Route* other_ = nullptr;
+  DirectPath* path_ = nullptr;  // null: batches go as frames
   MemoryRoute route_[kMemoryNodesMax];
   const std::unique_ptr<std::byte[]> frame_;  // of the request that is being sent
 };

@@ -5,7 +5,7 @@
 //
 //   auto server = MemoryServer::make(memory, {.id = id, .bytes = bytes, .start = start}, credentials, log, &problem);
 //   GCL_TRY((*server)->listen(endpoints, &problem));
-//   while (!ended) (*server)->turn(1000);
+//   while (!ended) (*server)->run_once(1000);
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/os.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/transport/memory.hpp"
 #include "coherence/transport/net/links.hpp"
 #include "coherence/transport/tcp/base/log.hpp"
 #include "coherence/transport/tcp/memory/batch_frame.hpp"
+#include "coherence/transport/tcp/memory/direct_path.hpp"
 
 namespace coherence::tcp {
 
@@ -35,12 +37,25 @@ class OtherService {
   virtual void reconnected(net::Link&) = 0;
   virtual void room(net::Link&) = 0;
   virtual void over(net::Link&) = 0;  // the last call about this link
-  // After each turn of the server; it sleeps no longer than so many milliseconds (-1: as long as it likes).
-  virtual void turn() = 0;
+  // After each pass of the server; it sleeps no longer than so many milliseconds (-1: as long as it likes).
+  virtual void after_pass() = 0;
   virtual int wait_ms() const noexcept = 0;
+  // It outlives this; null: batches come as frames.
+  void set_access(DirectAccess* access) noexcept { access_ = access; }
 
  protected:
   ~OtherService() = default;
+  // Of a link that is not to have anything carried out any more (tcp.path-of-link).
+  void close_path(const net::Link& link) noexcept {
+    if (access_ != nullptr) access_->close(link);
+  }
+  void cut_off(net::Link& link, const char* reason) noexcept {
+    close_path(link);
+    link.end(reason);
+  }
+
+ private:
+  DirectAccess* access_ = nullptr;
 };
 
 class MemoryServer final : private net::LinksOwner {
@@ -52,7 +67,8 @@ class MemoryServer final : private net::LinksOwner {
     uint64_t cluster = 0;  // others have the same
     uint32_t window = 4u << 20;
     net::LinkTimes times = {};
-    OtherService* other = nullptr;  // outlives it
+    OtherService* other = nullptr;   // outlives it
+    DirectAccess* access = nullptr;  // likewise; what nodes do without this process, and then only so
   };
   // `memory`, which has the region, completes what is posted at once.  It and `log` outlive the server.
   static Result<std::unique_ptr<MemoryServer>> make(Memory& memory, const Spec&, net::Credentials, Log& log, Problem*);
@@ -65,24 +81,29 @@ class MemoryServer final : private net::LinksOwner {
   }
   Status listen(const net::Endpoints& at, Problem* problem) { return links_->listen(at, problem); }
   uint16_t port() const noexcept { return links_->port(); }
-  // turn() returns when it is readable.
+  // run_once() returns when it is readable.
   Status watch(int fd, Problem* problem) { return links_->watch(fd, problem); }
   // Carries out what has come.  Sleeps for `ms` at most if there is nothing to do; signals end that.
-  void turn(int ms);
+  void run_once(int ms);
   // Ends all links, behind the results that are there, and tells the peers so.
   void stop();
 
-  // Since it was made; links: now.
+  // Since it was made; links and paths: now.
   struct Figures {
     uint64_t batches = 0, operations = 0, bytes_in = 0, bytes_out = 0;  // bytes of requests and results
     uint64_t ended = 0;                                                 // links that sent what is none
-    size_t links = 0;
+    size_t links = 0, paths = 0;
+    uint64_t up_ns = 0;
+    ProcessorTime cpu;  // of the process
   };
   Figures figures() const noexcept;
 
  private:
   MemoryServer(Memory& memory, const Spec& spec, Log& log) : memory_(memory), spec_(spec), log_(log) {}
   Status serve(net::Link&, uint16_t type, std::span<const std::byte> payload, Problem*);
+  Status tell_figures(net::Link&, std::span<const std::byte> payload, Problem*);
+  Status open_path(net::Link&, std::span<const std::byte> payload, Problem*);
+  void close_path(const net::Link&) noexcept;
 
   void frame(net::Link&, uint16_t type, std::span<const std::byte> payload) override;
   void begun(net::Link&) override;
@@ -95,6 +116,7 @@ class MemoryServer final : private net::LinksOwner {
   Memory& memory_;
   const Spec spec_;
   Log& log_;
+  const uint64_t made_at_ = monotonic_ns();
   Figures figures_;
   ServedBatch batch_;
   std::vector<net::Link*> open_;

@@ -8,11 +8,11 @@ namespace coherence::tcp {
 uint64_t Port::bytes_for(int places) noexcept { return sizeof(Header) + uint64_t(places) * sizeof(PortPlace); }
 
 // What is zero has the meaning that it needs: free places, nothing posted.  So nothing is touched before it is used.
-Port::Port(void* memory, int places, WorkerBell& bell) noexcept
+Port::Port(void* memory, int places, WorkerWakeup& worker_wakeup) noexcept
     : header_(static_cast<Header*>(memory)),
       place_(reinterpret_cast<PortPlace*>(static_cast<std::byte*>(memory) + sizeof(Header))),
       places_(places),
-      bell_(bell) {
+      worker_wakeup_(worker_wakeup) {
   VERIFY(places > 0 && places <= kPlacesMax && uintptr_t(memory) % alignof(PortPlace) == 0);
 }
 
@@ -35,7 +35,7 @@ void Port::post(PortPlace& place, uint32_t entries) noexcept {
   const auto number = uint32_t(&place - place_);
   place.posted.fetch_or(entries, std::memory_order_seq_cst);  // pairs with take_posted()
   header_->posted[number / 64].fetch_or(uint64_t{1} << number % 64, std::memory_order_seq_cst);
-  if (header_->closed.load(std::memory_order_seq_cst) == 0) return bell_.ring();
+  if (header_->closed.load(std::memory_order_seq_cst) == 0) return worker_wakeup_.signal();
   // What the worker has not taken by now it never will: it takes once behind close().
   for (uint32_t left = place.posted.fetch_and(~entries, std::memory_order_acquire) & entries; left; left &= left - 1)
     done(place, std::countr_zero(left), false);

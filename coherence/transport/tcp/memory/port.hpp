@@ -21,7 +21,7 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/transport/memory.hpp"
-#include "coherence/transport/tcp/base/worker_bell.hpp"
+#include "coherence/transport/tcp/base/worker_wakeup.hpp"
 #include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 namespace coherence::tcp {
@@ -59,8 +59,8 @@ class Port {
   static uint64_t bytes_for(int places) noexcept;
 
   // In the process that the node's others come from, before they do.  `memory`: zeros, bytes_for(places) of them at a
-  // multiple of 64, shared by all of them, and there for as long, as the bell is.
-  Port(void* memory, int places, WorkerBell& bell) noexcept;
+  // multiple of 64, shared by all of them, and there for as long, as `worker_wakeup` is.
+  Port(void* memory, int places, WorkerWakeup& worker_wakeup) noexcept;
   Port(const Port&) = delete;
 
   // --- of sessions
@@ -83,7 +83,7 @@ class Port {
   bool any_posted() const noexcept;
   // The worker takes no more; but once, behind this, what was posted before.
   void close() noexcept { header_->closed.store(1, std::memory_order_seq_cst); }
-  WorkerBell& bell() noexcept { return bell_; }
+  WorkerWakeup& worker_wakeup() noexcept { return worker_wakeup_; }
 
  private:
   static constexpr int kWords = kPlacesMax / 64;
@@ -94,7 +94,7 @@ class Port {
   Header* const header_;
   PortPlace* const place_;
   const int places_;
-  WorkerBell& bell_;
+  WorkerWakeup& worker_wakeup_;
 };
 
 template <class Take>

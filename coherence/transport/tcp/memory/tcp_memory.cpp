@@ -96,7 +96,7 @@ void TcpMemory::sleep() noexcept {
 
 // worker.gone-ends-waits
 void TcpMemory::look_for_worker() noexcept {
-  if (!port_.bell().worker_is_gone()) return;
+  if (!port_.worker_wakeup().worker_is_gone()) return;
   port_.close();
   for (uint32_t done = place_.done.exchange(0, std::memory_order_acquire); done; done &= done - 1)
     take(std::countr_zero(done));

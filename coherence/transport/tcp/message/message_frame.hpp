@@ -3,7 +3,7 @@
 //   request:         serial | page | line | slot | kind | priority
 //   reply:           more | slot | round | kind | in flight; the page, of what carries one
 //   grant complete:  line
-//   wakeup:          whom else, as bits | event
+//   wakeup:          otherwise, as bits | event
 //
 // Words are little-endian.  A frame has one meaning and one length; a byte that says nothing is 0.  What only the
 // node's own memory can tell (whether a slot asks, a line is there) is not checked here.
@@ -48,7 +48,7 @@ struct GrantCompleteMessage {
   uint32_t line = 0;
 };
 struct WakeupMessage {
-  uint64_t otherwise = 0;  // bit e: whom else, if nobody attends to the event: those of event e; kNone: nobody
+  uint64_t otherwise = 0;  // bit e: sleepers of event e, too, if nobody attends to the event; kNone: nobody
   uint16_t event = 0;
 };
 

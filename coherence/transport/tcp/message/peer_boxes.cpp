@@ -21,11 +21,11 @@ uint64_t PeerBoxes::bytes_for(uint32_t nodes_max) noexcept {
 }
 
 // What is zero has the meaning that it needs: free entries, nothing left.  So nothing is touched before it is used.
-PeerBoxes::PeerBoxes(void* memory, uint32_t nodes_max, WorkerBell& bell) noexcept
+PeerBoxes::PeerBoxes(void* memory, uint32_t nodes_max, WorkerWakeup& worker_wakeup) noexcept
     : header_(static_cast<Header*>(memory)),
       box_(reinterpret_cast<Box*>((uintptr_t(memory) + kHeaderBytes + 4095) / 4096 * 4096)),
       nodes_max_(nodes_max),
-      bell_(bell) {
+      worker_wakeup_(worker_wakeup) {
   static_assert(sizeof(Header) <= kHeaderBytes);
   VERIFY(nodes_max > 0 && nodes_max <= uint32_t(kNodesMax) && uintptr_t(memory) % 64 == 0);
 }
@@ -39,7 +39,7 @@ void PeerBoxes::leave(NodeId to, Inbox& bits, uint32_t slot) noexcept {
 
 void PeerBoxes::left_for(NodeId to) noexcept {
   header_->left_for.fetch_or(NodeSet::of(to).bits, std::memory_order_seq_cst);
-  bell_.ring();
+  worker_wakeup_.signal();
 }
 
 void PeerBoxes::leave_wakeup(NodeId to, uint16_t event, uint16_t otherwise) noexcept {
@@ -62,7 +62,7 @@ void PeerBoxes::take_wakeups(NodeId from, Wakeups* to) noexcept {
 
 bool PeerBoxes::ends_waits(const std::atomic<uint32_t>& fence) const noexcept {
   return header_->closed.load(std::memory_order_seq_cst) != 0 || fence.load(std::memory_order_acquire) != 0 ||
-         bell_.worker_is_gone();
+         worker_wakeup_.worker_is_gone();
 }
 
 void PeerBoxes::wait(std::atomic<uint32_t>& word, uint32_t seen, std::atomic<uint32_t>& waiting) noexcept {
@@ -99,7 +99,7 @@ void PeerBoxes::leave_grant(NodeId to, CompleteGrant grant, const std::atomic<ui
 
 void PeerBoxes::flush(const std::atomic<uint32_t>& fence) noexcept {
   const uint32_t mine = header_->flush_asked.fetch_add(1, std::memory_order_seq_cst) + 1;  // behind what was left
-  bell_.ring();
+  worker_wakeup_.signal();
   for (;;) {
     const uint32_t done = header_->flush_done.load(std::memory_order_acquire);  // pairs with flushed()
     if (int32_t(done - mine) >= 0 || ends_waits(fence)) return;

@@ -1,7 +1,7 @@
 // PeerBoxes: memory that all processes of a node share, where its sessions leave messages for peers and its network
 // worker leaves what peers ask.
 //
-// Who may touch what:
+// Which process may touch what:
 //
 // box.left-as-bits: What a session leaves for the worker is said by bits, set behind it, the highest level last; the
 // worker takes them in the other order.  It takes them all each time, into memory of its own, also for a peer that it
@@ -9,11 +9,11 @@
 // box.entry-changes-hands: An entry is for one slot of one peer.  Its word says whose it is: the worker's, while it is
 // free and from when it is replied; from asked to taken it is nobody's, and the process that makes it taken may read
 // what is asked; from replying to replied it is that process's, and so are the reply and the page.  Each step but the
-// worker's from free and to free is a CAS on the whole word, or a store of who has the entry.
+// worker's from free and to free is a CAS on the whole word, or a store of the process that has the entry.
 // box.entry-of-an-incarnation: The word names the peer's incarnation and the request's number.  The worker frees what
-// is asked or taken when that incarnation is gone: who had taken it finds another word, and touches nothing.  An entry
-// that is being replied to stays until that is done; a request of the next incarnation for it waits in the worker's
-// memory.
+// is asked or taken when that incarnation is gone: the process that had taken it finds another word, and touches
+// nothing.  An entry that is being replied to stays until that is done; a request of the next incarnation for it waits
+// in the worker's memory.
 // box.grants-in-order: The worker takes grants that are complete before replies, and sends them behind: so none
 // overtakes its reply.  It takes wakeups before both, and sends them behind both.
 // box.dies-with-its-node: A process that is killed in the middle leaves what is here in any state.  Its node ends, and
@@ -31,7 +31,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/message/wakeup.hpp"
-#include "coherence/transport/tcp/base/worker_bell.hpp"
+#include "coherence/transport/tcp/base/worker_wakeup.hpp"
 #include "coherence/transport/tcp/message/message_frame.hpp"
 
 namespace coherence::tcp {
@@ -79,8 +79,8 @@ class PeerBoxes {
 
   static uint64_t bytes_for(uint32_t nodes_max) noexcept;
   // In the process that the node's others come from, before they do.  `memory`: zeros, bytes_for(nodes_max) of them at
-  // a multiple of 64, shared by all of them, and there for as long, as the bell is.
-  PeerBoxes(void* memory, uint32_t nodes_max, WorkerBell& bell) noexcept;
+  // a multiple of 64, shared by all of them, and there for as long, as `worker_wakeup` is.
+  PeerBoxes(void* memory, uint32_t nodes_max, WorkerWakeup& worker_wakeup) noexcept;
   PeerBoxes(const PeerBoxes&) = delete;
 
   uint32_t nodes_max() const noexcept { return nodes_max_; }
@@ -134,7 +134,7 @@ class PeerBoxes {
   // There is no worker any more: nobody waits for it.
   void close() noexcept { header_->closed.store(1, std::memory_order_seq_cst); }
 
-  WorkerBell& bell() noexcept { return bell_; }
+  WorkerWakeup& worker_wakeup() noexcept { return worker_wakeup_; }
 
  private:
   // Of one producer at a time, under `lock`, and the worker.
@@ -167,7 +167,7 @@ class PeerBoxes {
   Header* const header_;
   Box* const box_;
   const uint32_t nodes_max_;
-  WorkerBell& bell_;
+  WorkerWakeup& worker_wakeup_;
 };
 
 template <class Take>

@@ -16,7 +16,7 @@ void TcpMessenger::ask(NodeId to, uint16_t slot, PageId page) noexcept {
 
 bool TcpMessenger::receive(RequestHandler& handler) noexcept { return take_requests(*node_.arena, handler); }
 
-// coherence.request-taken-once, coherence.messages-for-incarnation: who asked is the link's, and so is for whom.
+// coherence.request-taken-once, coherence.messages-for-incarnation: the link says which node asks, and which is asked.
 bool TcpMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept {
   if (from.value >= boxes_.nodes_max() || slot >= kPeerSlots) return false;
   const NodeInfo asks = node_.members->info(from);

@@ -24,6 +24,7 @@ class TcpMessenger final : public Messenger {
   void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override;
   // Ends at once in a fenced pool, or where there is no network worker any more.
   void flush() noexcept override { boxes_.flush(*node_.fence); }
+  void end() noexcept override {}  // what was left is the node's, and a silent peer would keep the session for long
 
  private:
   const NodeParts& node_;

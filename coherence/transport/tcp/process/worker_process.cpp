@@ -56,6 +56,7 @@ void take_signals() noexcept {
 [[noreturn]] void be_worker(pid_t parent, int kept, WorkerStatus& status, const WorkerProcess::Body& body) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kFailedCode);
+  status.pid.store(getpid(), std::memory_order_relaxed);  // before its first phase, though the parent may be slow
   (void)prctl(PR_SET_NAME, "gcl network");
   stop_asked.store(false);
   kept_descriptor = kept;
@@ -116,7 +117,7 @@ void WorkerProcess::stop() noexcept {
   bool killed = false;
   if (phase != WorkerStatus::kEnded) (void)kill(pid, SIGTERM);
   for (const uint64_t deadline = monotonic_ns() + kStopNs;;) {
-    // Its parent collects it; who is not its parent sees that it has said its last word.
+    // Its parent collects it; a process that is not its parent sees that it has said its last word.
     const pid_t collected = waitpid(pid, nullptr, WNOHANG);
     if (collected == pid) break;
     const bool ours = collected == 0;

@@ -30,7 +30,8 @@ struct WorkerStatus {
 
 class WorkerProcess {
  public:
-  // Set by a signal, which also writes into the descriptor that the worker has kept, a bell's: so that it wakes up.
+  // Set by a signal, which also writes into the descriptor that the worker has kept, WorkerWakeup's, and
+  // so wakes it.
   using Stop = std::atomic<bool>;
   // What the worker does; it says kReady or kFailed in its status, and returns when `stop` is set, or with false.
   using Body = std::function<bool(const Stop& stop)>;

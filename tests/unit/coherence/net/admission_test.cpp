@@ -1,4 +1,4 @@
-// Who may have a link, and what those hear who may not.
+// Which peers may have a link, and what those hear that may not.
 #include <gtest/gtest.h>
 
 #include "link_pair.hpp"
@@ -53,6 +53,25 @@ TEST_F(AdmissionTest, ALinkIsItsPeersAlone) {
   EXPECT_EQ(refusal(hello(Who::tool(17))), Refusal::kUnknownLink);
 }
 
+// A clock may have been set back.
+TEST_F(AdmissionTest, OfMemoryNodesNoStartIsOlderAndNoneReplacesWhatIsConnected) {
+  const Who one = Who::memory_node(MemoryNodeId{1}, 1000);
+  Link& link = begin(hello(one));
+  for (const uint64_t start : {1001, 999}) {
+    EXPECT_EQ(admission.judge(hello(Who::memory_node(MemoryNodeId{1}, start), 2)).replaced, &link)
+        << "it has no connection";
+    EXPECT_EQ(refusal(hello(Who::memory_node(MemoryNodeId{1}, start), 2)), Refusal::kNone);
+  }
+  EXPECT_EQ(refusal(hello(one, 2)), Refusal::kHadItsLink);
+  ASSERT_TRUE(link.attach(hello(one), 1));
+  ASSERT_TRUE(link.connected());
+  for (const uint64_t start : {1001, 999}) {
+    const Admission::Verdict verdict = admission.judge(hello(Who::memory_node(MemoryNodeId{1}, start), 2));
+    EXPECT_EQ(verdict.refusal, Refusal::kHadItsLink);
+    EXPECT_STREQ(verdict.reason, "memory node 1 (start 1000) is here");
+  }
+}
+
 TEST_F(AdmissionTest, ANewerStartReplacesAnOlderOne) {
   Link& link = begin(hello(node));
   EXPECT_EQ(refusal(hello(node, 2)), Refusal::kHadItsLink);
@@ -100,7 +119,7 @@ TEST_F(AdmissionTest, WhoIsMeantAndOfWhichCluster) {
   EXPECT_EQ(refusal(hello(self)), Refusal::kIsMe) << "its own bytes come back";
 }
 
-// It learns from who answers which one it is.
+// It learns from the memory node that answers which one it is.
 TEST_F(AdmissionTest, AToolMayAskWhicheverClusterItIs) {
   Hello greeting = hello(Who::tool(7));
   greeting.cluster = 0;
@@ -117,11 +136,11 @@ TEST_F(AdmissionTest, AToolMayAskWhicheverClusterItIs) {
 TEST(Refusals, OfALinkThatIsUnknownEndIt) {
   LinkPair pair;
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   pair.cut();
   pair.admission.over(*pair.b);
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   EXPECT_EQ(pair.a->ending(), Ending::kRefused);
   EXPECT_STREQ(pair.a->reason(), "memory node 1 (start 1000) refuses the link: no such link is here any more");
 }

@@ -88,7 +88,7 @@ TEST(BrokenConnections, LoseNothingAndDoubleNothing) {
     const auto content = [](int i) { return std::to_string(i) + std::string(size_t(i % 7) * 700, '-'); };
     const bool done = eventually(
         [&] {
-          for (int turn = 0; turn < 50; turn++) {
+          for (int round = 0; round < 50; round++) {
             while (sent < frames && sent < int(client.frames.size()) + 10 &&
                    link->send(1, bytes_of(content(sent))).ok())
               sent++;

@@ -59,9 +59,9 @@ TEST(LinkCuts, AtEveryByteOfEitherWay) {
       longest = std::max(longest, cut - left + 2);
       pair.cut();
       pair.connect();
-      pair.settle();
+      pair.deliver_all();
       traffic.queue(pair.b.get(), 1, traffic.frames);
-      pair.settle();
+      pair.deliver_all();
       ASSERT_TRUE(traffic.all(pair)) << "cut at byte " << cut << (at_a ? " to a" : " to b");
       traffic.check(pair.got_b, 0);
       traffic.check(pair.got_a, 1);

@@ -110,7 +110,7 @@ class LinkPair {
     return done;
   }
   // Until nothing moves any more.
-  void settle() {
+  void deliver_all() {
     for (size_t moved = 1; moved > 0 && up;) {
       moved = send(*a, kAll) + (b ? send(*b, kAll) : 0);
       moved += arrive_at_b(kAll) + arrive_at_a(kAll);

@@ -10,7 +10,7 @@ class LinkTest : public ::testing::Test {
   // What b makes of a frame with such a header behind what is right.
   void forge(FrameHeader header) {
     if (!pair.up) pair.connect();
-    pair.settle();
+    pair.deliver_all();
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
     pair.to_b.insert(pair.to_b.end(), bytes, bytes + sizeof header);
     pair.to_b.resize(pair.to_b.size() + ((header.length & 0xffff) + 7) / 8 * 8);
@@ -22,7 +22,7 @@ class LinkTest : public ::testing::Test {
 TEST_F(LinkTest, FramesArriveInOrderBothWays) {
   EXPECT_TRUE(pair.a->send(1, bytes_of("before there is a connection")).ok());
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   EXPECT_TRUE(pair.a->connected());
   EXPECT_TRUE(pair.b->connected());
   EXPECT_EQ(pair.got_a.greetings, 1);
@@ -30,7 +30,7 @@ TEST_F(LinkTest, FramesArriveInOrderBothWays) {
   const Link::Piece pieces[] = {bytes_of(left), {}, bytes_of(right)};
   EXPECT_TRUE(pair.a->send(kTypeMax, pieces).ok());
   EXPECT_TRUE(pair.b->send(7, bytes_of("")).ok());
-  pair.settle();
+  pair.deliver_all();
   EXPECT_EQ(pair.got_b.texts, (std::vector<std::string>{"before there is a connection", "in pieces"}));
   EXPECT_EQ(pair.got_b.types, (std::vector<uint16_t>{1, kTypeMax}));
   EXPECT_EQ(pair.got_a.texts, std::vector<std::string>{""});
@@ -41,12 +41,12 @@ TEST_F(LinkTest, FramesArriveInOrderBothWays) {
 TEST_F(LinkTest, WhatIsReceivedIsAcknowledgedAloneAfterAWhile) {
   pair.connect();
   EXPECT_TRUE(pair.a->send(1, bytes_of("x")).ok());
-  pair.settle();
+  pair.deliver_all();
   EXPECT_FALSE(pair.a->all_acknowledged());
   EXPECT_FALSE(pair.b->has_output());
   EXPECT_EQ(pair.b->deadline(), pair.now + LinkTimes().acknowledge_ns);
   pair.pass(LinkTimes().acknowledge_ns);
-  pair.settle();
+  pair.deliver_all();
   EXPECT_TRUE(pair.a->all_acknowledged());
 }
 
@@ -54,7 +54,7 @@ TEST_F(LinkTest, AnAnswerAcknowledges) {
   pair.connect();
   EXPECT_TRUE(pair.a->send(1, bytes_of("x")).ok());
   pair.got_b.then = [](Link& link) { EXPECT_TRUE(link.send(2, bytes_of("y")).ok()); };
-  pair.settle();
+  pair.deliver_all();
   EXPECT_TRUE(pair.a->all_acknowledged());
   EXPECT_EQ(pair.got_a.texts, std::vector<std::string>{"y"});
   EXPECT_GT(pair.b->deadline(), pair.now + LinkTimes().acknowledge_ns) << "nothing is owed";
@@ -69,7 +69,7 @@ TEST_F(LinkTest, AFullWindowTakesNoMoreUntilItIsFreed) {
   EXPECT_FALSE(pair.a->room_for(1000));
   EXPECT_FALSE(pair.a->take_room_made());
   pair.connect();
-  pair.settle();  // the other side acknowledges a part at once: time plays no role
+  pair.deliver_all();  // the other side acknowledges a part at once: time plays no role
   EXPECT_TRUE(pair.a->take_room_made());
   EXPECT_FALSE(pair.a->take_room_made());
   EXPECT_TRUE(pair.a->send(1, bytes_of(text)).ok());
@@ -92,7 +92,7 @@ TEST_F(LinkTest, TheLargestFrameArrives) {
     EXPECT_TRUE(large.a->send(1, bytes_of(sent.back())).ok());
   }
   large.send(*large.a, LinkPair::kAll);
-  while (large.arrive_at_b(20'000) > 0) large.settle();
+  while (large.arrive_at_b(20'000) > 0) large.deliver_all();
   EXPECT_TRUE(large.got_b.texts == sent);
 }
 
@@ -100,7 +100,7 @@ TEST_F(LinkTest, TheLargestFrameArrives) {
 
 TEST_F(LinkTest, PatienceEnds) {
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   pair.cut();
   pair.pass(LinkTimes().patience_ns - 1);
   EXPECT_FALSE(pair.a->over());
@@ -124,7 +124,7 @@ TEST_F(LinkTest, ConnectionsThatNeverGreetDoNotMakePatienceLonger) {
 // A path that the greeting passes, and nothing that is longer.
 TEST_F(LinkTest, ConnectionsThatOnlyGreetDoNotMakePatienceLonger) {
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   EXPECT_TRUE(pair.a->send(1, bytes_of("a long one")).ok());
   const uint64_t began = pair.now;
   pair.cut();
@@ -145,11 +145,11 @@ TEST_F(LinkTest, ConnectionsThatOnlyGreetDoNotMakePatienceLonger) {
 
 TEST_F(LinkTest, ASilentPeerIsAskedAndThenItsConnectionIsGivenUp) {
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   const uint64_t silence = LinkTimes().silence_ns;
   pair.pass(silence / 3 + 1);
   EXPECT_TRUE(pair.a->has_output());
-  pair.settle();  // asked, and answered
+  pair.deliver_all();  // asked, and answered
   pair.pass(silence - 1);
   EXPECT_TRUE(pair.a->connected());
   pair.pass(1);
@@ -160,12 +160,12 @@ TEST_F(LinkTest, ASilentPeerIsAskedAndThenItsConnectionIsGivenUp) {
 
 TEST_F(LinkTest, TheOtherSideIsToldWhyItEnded) {
   pair.connect();
-  pair.settle();
+  pair.deliver_all();
   EXPECT_TRUE(pair.a->send(1, bytes_of("half of it is under way")).ok());
   EXPECT_EQ(pair.send(*pair.a, 30), 30u);
   pair.a->end("enough \x1b[31m");
   EXPECT_EQ(pair.a->ending(), Ending::kEndedHere);
-  pair.settle();
+  pair.deliver_all();
   EXPECT_EQ(pair.got_b.texts.size(), 1u) << "a frame that was begun is ended first";
   EXPECT_EQ(pair.b->ending(), Ending::kEndedByPeer);
   EXPECT_STREQ(pair.b->reason(), "node 3 (start 17) ended the link: enough \\x1b[31m");
@@ -186,7 +186,7 @@ TEST_F(LinkTest, AnOwnerMayEndItWhileAFrameIsDelivered) {
   EXPECT_TRUE(pair.a->send(1, bytes_of("one")).ok());
   EXPECT_TRUE(pair.a->send(1, bytes_of("two")).ok());
   pair.got_b.then = [](Link& link) { link.end("no more"); };
-  pair.settle();
+  pair.deliver_all();
   EXPECT_EQ(pair.got_b.texts.size(), 1u);
   EXPECT_EQ(pair.a->ending(), Ending::kEndedByPeer);
 }
@@ -195,7 +195,7 @@ TEST_F(LinkTest, AFrameOfNoKnownTypeEndsIt) {
   forge({0, 0xff77, 0, 0, 0});
   EXPECT_EQ(pair.b->ending(), Ending::kBroken);
   EXPECT_STREQ(pair.b->reason(), "node 3 (start 17) broke the format: a frame of type 65399, which is none");
-  pair.settle();
+  pair.deliver_all();
   EXPECT_EQ(pair.a->ending(), Ending::kEndedByPeer) << "and the other side hears why";
 }
 
@@ -222,7 +222,7 @@ TEST_F(LinkTest, AnAcknowledgementOfWhatWasNotSentEndsIt) {
 TEST_F(LinkTest, ASecondCopyOfAFrameIsDropped) {
   pair.connect();
   EXPECT_TRUE(pair.a->send(5, bytes_of("only once")).ok());
-  pair.settle();
+  pair.deliver_all();
   forge({0, 5, 0, 1, 0});  // its number again
   EXPECT_FALSE(pair.b->over());
   EXPECT_EQ(pair.got_b.texts, std::vector<std::string>{"only once"});

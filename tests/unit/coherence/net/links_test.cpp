@@ -176,14 +176,14 @@ TEST(LinksTest, WithoutAKeyNothingLeavesThisMachine) {
 TEST(LinksTest, AnOwnerMayEndALinkAtAnyTime) {
   Party server(memory_node(), Credentials::plain());
   server.listen();
-  for (int turns = 0; turns < 6; turns++) {
-    Party client(node(1u + unsigned(turns)), Credentials::plain());
+  for (int passes = 0; passes < 6; passes++) {
+    Party client(node(1u + unsigned(passes)), Credentials::plain());
     Link* const link = client.dial(server.address());
-    for (int i = 0; i < turns; i++) (i % 2 == 0 ? client : server).links->wait(1);
+    for (int i = 0; i < passes; i++) (i % 2 == 0 ? client : server).links->wait(1);
     link->end("never mind");
     ASSERT_TRUE(while_they_work({&client, &server}, [&] { return client.endings.size() == 1; }));
     EXPECT_EQ(client.endings[0], Ending::kEndedHere);
-    ASSERT_TRUE(while_they_work({&client, &server}, [&] { return server.at_hand.empty(); })) << turns;
+    ASSERT_TRUE(while_they_work({&client, &server}, [&] { return server.at_hand.empty(); })) << passes;
   }
 }
 
@@ -286,20 +286,20 @@ TEST(LinksTest, ADescriptorOfTheOwnersWakesIt) {
     void ready(int fd) override {
       uint64_t count;
       EXPECT_EQ(read(fd, &count, sizeof count), ssize_t(sizeof count));
-      rings += count;
+      signals += count;
     }
-    uint64_t rings = 0;
+    uint64_t signals = 0;
   } owner;
   Problem problem;
   auto links = Links::make(node(), Credentials::plain(), owner, &problem).take();
-  const int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  ASSERT_TRUE(links->watch(bell, &problem).ok());
+  const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  ASSERT_TRUE(links->watch(event, &problem).ok());
   EXPECT_FALSE(links->wait(0));
   EXPECT_EQ(links->wait_ms(), -1);
-  eventfd_write(bell, 3);
+  eventfd_write(event, 3);
   EXPECT_TRUE(links->wait(-1));
-  EXPECT_EQ(owner.rings, 3u);
-  close(bell);
+  EXPECT_EQ(owner.signals, 3u);
+  close(event);
 }
 
 TEST(LinksTest, APeerThatDoesNotReadHoldsUpNobodyElse) {

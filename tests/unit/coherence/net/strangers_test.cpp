@@ -1,4 +1,4 @@
-// Who is refused before a byte of it is interpreted, how soon, and what the log says of it.
+// Which peer is refused before a byte of it is interpreted, how soon, and what the log says of it.
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
@@ -62,7 +62,7 @@ class Port {
     EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at.at), &at.bytes), 0);
     return at.name().text;
   }
-  // Whether somebody is connected: the first who was.
+  // Whether a peer is connected: the first that was.
   bool taken() {
     if (fd < 0) fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return fd >= 0;
@@ -182,7 +182,7 @@ TEST_F(Strangers, WithACertificateOfAnotherCa) {
                  "its certificate is refused: ");
 }
 
-TEST_F(Strangers, WhoAreDialedAndWhoseCertificateHasExpired) {
+TEST_F(Strangers, ThatAreDialedAndWhoseCertificateHasExpired) {
   const Certificate expired("expired", &ca, -7200, -3600);
   TlsServer server(expired);
   Party client(node(), with_certificate(directory, ours, ca));
@@ -213,7 +213,7 @@ TEST_F(Strangers, WithOlderTls) {
   expect_tls_refused(server, TLS1_3_VERSION, nullptr, "it does not show that it has a key");
 }
 
-TEST_F(Strangers, WhoPlayAFriendsBytesAgain) {
+TEST_F(Strangers, ThatPlayAFriendsBytesAgain) {
   Party server(memory_node(), with_key(directory, '1')), client(node(), with_key(directory, '1'));
   server.listen();
   std::string said;
@@ -235,7 +235,7 @@ TEST_F(Strangers, WhoPlayAFriendsBytesAgain) {
 
 // --- in their time
 
-TEST_F(Strangers, WhoSayNothingAreSentAway) {
+TEST_F(Strangers, ThatSayNothingAreSentAway) {
   for (const bool half : {false, true}) {
     Links::Spec spec = memory_node();
     spec.establish_ns = 200'000'000;
@@ -259,7 +259,7 @@ TEST_F(Strangers, WhoSayNothingAreSentAway) {
   }
 }
 
-TEST_F(Strangers, WhoAreManyAreSentAwayAndAFriendIsLetIn) {
+TEST_F(Strangers, ThatAreManyAreSentAwayAndAFriendIsLetIn) {
   Links::Spec spec = memory_node();
   spec.half_open_max = 8;
   spec.establish_ns = 60'000'000'000;

@@ -1,5 +1,5 @@
-// Memory nodes beside number 0: whom they admit, when a node is dead for all of them, how all save one copy, and how
-// one more comes.
+// Memory nodes beside number 0: which nodes they admit, when a node is dead for all of them, how all save one copy, and
+// how one more comes.
 #include <sys/stat.h>
 
 #include "members.hpp"
@@ -36,6 +36,7 @@ class TcpFurther : public MemberServerTest {
     encode_request(kOne, 1, std::span(&op, 1), request.data());
     (void)peer.send(kRequestFrame, request);
   }
+  std::string one_file() const { return MemoryPath(files().path, 1).text; }
   AnswerFrame begin(MemberPeer& by) { return call(by, {.call = Call::kBeginChange}); }
 };
 
@@ -98,7 +99,7 @@ TEST_F(TcpFurther, ANodeBeginsWhenAllMemoryNodesAdmitIt) {
   EXPECT_EQ(one().word(0), 4711u);
 }
 
-TEST_F(TcpFurther, WhomMemoryNodeZeroDoesNotAdmitIsRefused) {
+TEST_F(TcpFurther, ANodeThatMemoryNodeZeroDoesNotAdmitIsRefused) {
   (void)join(0);
   EXPECT_TRUE(works(at_one(0, incarnation(0)), 2));
   for (MemberPeer* stranger : {&at_one(1, 1), &at_one(kNodesMax - 1, 1), &at_one(0, incarnation(0) + 1)}) {
@@ -255,6 +256,27 @@ TEST_F(TcpFurther, ACopyThatCountsIsBroughtToItsPlaceBeforeANodeIsIn) {
   EXPECT_FALSE(whole) << "what was done since is in the logs";
 }
 
+// Nothing is to be done while a tool changes members: the server sleeps until it has ended that.
+TEST_F(TcpFurther, AServerThatWaitsToPlaceACopySleeps) {
+  MemberPeer& node = join(0);
+  leave(node, 0);
+  keeper->may_close = false;
+  MemberPeer& by = tool();
+  EXPECT_EQ(begin(by).error, Errc::kOk);
+  ask(by, {.call = Call::kClose});
+  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
+  further.clear();
+  keeper->may_close = true;
+  EXPECT_EQ(answer(by).error, Errc::kUnreached);
+  EXPECT_TRUE(keeper->is_unplaced());
+  const uint64_t due = monotonic_ns() + 2'100'000'000;
+  EXPECT_TRUE(until([&] { return monotonic_ns() > due; }));
+  EXPECT_NE(members->wait_ms(), 0);
+  (void)begin_further(1);
+  EXPECT_EQ(call(by, {.call = Call::kEndChange}).error, Errc::kOk);
+  EXPECT_TRUE(until([&] { return !keeper->is_unplaced(); })) << log.all;
+}
+
 TEST_F(TcpFurther, ACopyThatOneCannotWriteCountsForNobody) {
   MemberPeer& node = join(0);
   leave(node, 0);
@@ -303,6 +325,9 @@ TEST_F(TcpFurther, NoneComesWhileTheCopyIsWritten) {
   keeper->may_close = true;
   EXPECT_EQ(answer(by).error, Errc::kOk);
   EXPECT_EQ(MappedPool::of(*pool).memory_nodes(), 2u);
+  further.pop_back();
+  FurtherPart& again = begin_further(2, 8 * kPageSize);  // its file is there, of before that save
+  EXPECT_TRUE(until([&] { return MappedPool::of(*pool).memory_nodes() == 3; })) << log.all << again.log.all;
 }
 
 // region.part-as-pool-says
@@ -315,6 +340,36 @@ TEST_F(TcpFurther, WhatMemoryHasLostOfAPoolInUseIsNotLoadedFromItsCopy) {
   EXPECT_NE(strstr(lost.problem.text, "the pool is in use"), nullptr) << lost.problem.text;
 }
 
+// The pool is clean, and the number of its last save that counts is that of a copy from before it was used.
+TEST_F(TcpFurther, WhatMemoryHasLostBehindAFailedSaveIsNotLoadedFromTheCopyBefore) {
+  MemberPeer& node = join(0);
+  EXPECT_TRUE(works(at_one(0, incarnation(0)), 5));
+  leave(node, 0);
+  const MemoryPath blocked(LocalPool::NextCopy(files().durable_path).text, 1);
+  ASSERT_EQ(mkdir(blocked.text, 0700), 0);  // stands for a disk that is full
+  EXPECT_EQ(close_pool().error, Errc::kSystem);
+  ASSERT_EQ(rmdir(blocked.text), 0);
+  for (const bool starts_anew : {false, true}) {
+    further.clear();
+    if (starts_anew) stop_first(), start();
+    const std::string kept = one_file() + ".kept";
+    ASSERT_EQ(rename(one_file().c_str(), kept.c_str()), 0);
+    FurtherPart& lost = begin_further(1);
+    EXPECT_EQ(lost.part, nullptr) << "what was written since is gone";
+    EXPECT_NE(strstr(lost.problem.text, "was not saved"), nullptr) << lost.problem.text;
+    ASSERT_EQ(rename(kept.c_str(), one_file().c_str()), 0);
+    further.clear();
+    EXPECT_EQ(begin_further(1).word(5), 4711u) << "where memory has it still it is served";
+    EXPECT_TRUE(all_are_here());
+  }
+  EXPECT_EQ(close_pool().error, Errc::kOk) << "it is saved again";
+  further.clear();
+  unlink(one_file().c_str());
+  FurtherPart& loaded = begin_further(1);
+  ASSERT_NE(loaded.part, nullptr) << loaded.problem.text;
+  EXPECT_EQ(loaded.word(5), 4711u);
+}
+
 // A file of the same pool that a restart has left (tcp.memory-node-says).
 TEST_F(TcpFurther, AFileOfAnotherSaveIsRefused) {
   for (const uint64_t saves : {0, 3}) {
@@ -324,6 +379,20 @@ TEST_F(TcpFurther, AFileOfAnotherSaveIsRefused) {
     EXPECT_TRUE(until([&] { return stale.members->is_over(); }));
     EXPECT_TRUE(log.tell("of a pool that has been saved 1 times")) << log.all;
   }
+}
+
+TEST_F(TcpFurther, AMemoryNodeOfAnotherSizeThanThePoolKnowsIsRefused) {
+  const uint64_t known = MappedPool::of(*pool).first_header().memory_bytes[1];
+  const auto refused = [&](uint64_t bytes, const char* because) {
+    further.clear();
+    FurtherPart& other = begin_further(1);
+    const_cast<PoolHeader&>(other.part->part_header()).bytes = bytes;  // it is the file's, and stays
+    EXPECT_TRUE(until([&] { return other.members->is_over(); }));
+    EXPECT_TRUE(log.tell(because)) << log.all;
+    const_cast<PoolHeader&>(other.part->part_header()).bytes = known;
+  };
+  refused(known - kPageSize, "a memory node whose pages are not in it");
+  refused(known + kPageSize, "bytes, of which the pool has");
 }
 
 TEST_F(TcpFurther, OneMoreIsThePoolsForAllThatAreInIt) {
@@ -341,8 +410,8 @@ TEST_F(TcpFurther, OneMoreIsThePoolsForAllThatAreInIt) {
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
 }
 
-// Who writes the journal may be stopped, and memory node 0 serves everybody.
-TEST_F(TcpFurther, WhoCountsOneMoreWaitsForNoProcess) {
+// A process that writes the journal may be stopped, and memory node 0 serves everybody.
+TEST_F(TcpFurther, ACountOfOneMoreWaitsForNoProcess) {
   MemberPeer& node = join(0);
   auto writes = gcl_test::must(PoolJournal::open(*pool, PoolJournal::kTry, &problem), problem);
   FurtherPart& early = begin_further(2, 8 * kPageSize);

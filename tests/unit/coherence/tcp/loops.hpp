@@ -1,4 +1,4 @@
-// Memory nodes, nodes and raw peers of the tcp transport in one thread: the test says whose turn it is.
+// Memory nodes, nodes and raw peers of the tcp transport in one thread: the test says which of them runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class Served {
   uint64_t starts_ = 0;
 };
 
-// Somebody who has a link and sends what he likes.
+// A peer that has a link and sends what it likes.
 class RawPeer final : public net::LinksOwner {
  public:
   explicit RawPeer(net::Who who = net::Who::node(NodeId{7}, 1))

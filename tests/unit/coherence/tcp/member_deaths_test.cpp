@@ -73,10 +73,11 @@ TEST_F(TcpSurvivors, NobodyRepairsAloneWhileANodeLives) {
 
 // --- nodes that reach memory, and not each other (tcp.unreached-one-dies)
 
-class TcpUnreached : public MemberServerTest {
+// With that many memory nodes: where there are more, a death takes a while (tcp.dead-when-all-refuse).
+class TcpUnreached : public MemberServerTest, public testing::WithParamInterface<uint32_t> {
  protected:
   void SetUp() override {
-    make({});
+    make({.memory_nodes = GetParam()});
     for (uint8_t n = 0; n < 4; n++) nodes.push_back(&join(n));
   }
   void say(uint8_t by, uint8_t about) {
@@ -92,7 +93,7 @@ class TcpUnreached : public MemberServerTest {
   std::vector<MemberPeer*> nodes;
 };
 
-TEST_F(TcpUnreached, OfTwoThatDoNotReachEachOtherTheHigherDies) {
+TEST_P(TcpUnreached, OfTwoThatDoNotReachEachOtherTheHigherDies) {
   say(1, 3);
   EXPECT_TRUE(until([&] { return !dead().empty(); }));
   for_a_while();
@@ -102,16 +103,16 @@ TEST_F(TcpUnreached, OfTwoThatDoNotReachEachOtherTheHigherDies) {
 }
 
 // Though it complains of all others before they do of it.
-TEST_F(TcpUnreached, WhoIsAloneDiesAndTheOthersGoOn) {
+TEST_P(TcpUnreached, ANodeThatIsAloneDiesAndTheOthersGoOn) {
   for (uint8_t about : {1, 2, 3}) say(0, about);
-  for (int i = 0; i < 20; i++) turn();
+  for (int i = 0; i < 20; i++) run_once();
   for (uint8_t by : {1, 2, 3}) say(by, 0);
   EXPECT_TRUE(until([&] { return !dead().empty(); }));
   for_a_while();
   EXPECT_EQ(dead(), NodeSet::of(NodeId{0}));
 }
 
-TEST_F(TcpUnreached, OfTwoHalvesOneGoesOn) {
+TEST_P(TcpUnreached, OfTwoHalvesOneGoesOn) {
   for (uint8_t by : {2, 3})
     for (uint8_t about : {0, 1}) say(by, about);
   EXPECT_TRUE(until([&] { return dead().count() == 2; }));
@@ -119,7 +120,7 @@ TEST_F(TcpUnreached, OfTwoHalvesOneGoesOn) {
   EXPECT_EQ(dead(), NodeSet::of(NodeId{3}).with(NodeId{2}));
 }
 
-TEST_F(TcpUnreached, AComplaintAboutAFormerIncarnationIsNone) {
+TEST_P(TcpUnreached, AComplaintAboutAFormerIncarnationIsNone) {
   ASSERT_TRUE(nodes[3]->say([&](SayingsRecord& s) { s.said[uint8_t(Said::kUnreached)][1] = 1; }));
   nodes[2]->raw.link->end("the node ends");
   say(3, 2);
@@ -128,6 +129,21 @@ TEST_F(TcpUnreached, AComplaintAboutAFormerIncarnationIsNone) {
   for_a_while();
   EXPECT_EQ(dead(), NodeSet::of(NodeId{2})) << "which has ended by itself";
 }
+
+// Its death is under way when it is to be judged, and longer.
+TEST_P(TcpUnreached, ADyingNodeIsNotJudged) {
+  for (FurtherPart& one : further) one.stands_still = true;
+  nodes[3]->raw.link->end("the node ends");
+  for (uint8_t by : {0, 1, 2}) say(by, 3);
+  const uint64_t judged = monotonic_ns() + 2 * times.patience_ns;
+  EXPECT_TRUE(until([&] { return monotonic_ns() > judged; }));
+  for (FurtherPart& one : further) one.stands_still = false;
+  EXPECT_TRUE(until([&] { return !dead().empty(); }));
+  for_a_while();
+  EXPECT_EQ(dead(), NodeSet::of(NodeId{3}));
+}
+
+INSTANTIATE_TEST_SUITE_P(MemoryNodes, TcpUnreached, testing::Values(1u, 2u));
 
 }  // namespace
 }  // namespace coherence::tcp

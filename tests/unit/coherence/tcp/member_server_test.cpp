@@ -1,7 +1,9 @@
-// Memory node 0 and members: who is let in, what becomes of the dead, and what it believes.
+// Memory node 0 and members: which nodes are let in, what becomes of the dead, and what it believes.
 #include "coherence/member/node.hpp"
 #include "coherence/transport/shm/shm_transport.hpp"
 #include "coherence/transport/tcp/member/lease.hpp"
+#include "coherence/transport/tcp/member/mirror.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 #include "members.hpp"
 
 namespace coherence::tcp {
@@ -127,7 +129,7 @@ TEST_F(TcpMembers, AnotherProtocolThanThatOfTheNodesIsRefused) {
   frame.protocol = kProtocolVersion + 1;
   const AnswerFrame told = call(by, frame);
   EXPECT_EQ(told.error, Errc::kIncompatible);
-  EXPECT_NE(strstr(told.problem, "have protocol version 2, this server has 3"), nullptr) << told.problem;
+  EXPECT_NE(strstr(told.problem, "have protocol version 3, this server has 4"), nullptr) << told.problem;
   EXPECT_EQ(state(1), MemberState::kAbsent);
 }
 
@@ -195,7 +197,7 @@ TEST_F(TcpMembers, TheLastOneThatLeavesClosesThePool) {
 }
 
 // tcp.saved-beside-service
-TEST_F(TcpMembers, ASaveHoldsUpNobodyButWhoWouldChangeMembers) {
+TEST_F(TcpMembers, ASaveHoldsUpNoToolButOneThatWouldChangeMembers) {
   (void)join(0);
   MemberPeer &leaves = tool(), &asks = tool(), &waits = tool();
   EXPECT_EQ(call(leaves, {.call = Call::kBeginChange}).error, Errc::kOk);
@@ -249,7 +251,7 @@ TEST_F(TcpMembers, NodesThatWereInThePoolBeforeAStartAreCutOff) {
   EXPECT_EQ(call(by, {.call = Call::kAllDead}).value, 3u);
 }
 
-TEST_F(TcpMembers, WhoServesThePoolDoesItAlone) {
+TEST_F(TcpMembers, AProcessThatServesThePoolDoesItAlone) {
   EXPECT_EQ(LocalPool::serve(files(), &problem).error(), Errc::kBusy) << problem.text;
   EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kBusy);
   EXPECT_NE(strstr(problem.text, "is served over a network"), nullptr) << problem.text;
@@ -267,7 +269,7 @@ TEST_F(TcpMembers, APoolInWhichNodesOfThisMachineAreIsNotServed) {
 }
 
 // Nobody serves them any more, so their links are over.
-TEST_F(TcpMembers, WhoOpensTheFilesAfterwardsFindsItsNodesDead) {
+TEST_F(TcpMembers, AProcessThatOpensTheFilesAfterwardsFindsTheNodesDead) {
   (void)join(0);
   stop();
   const auto opened = gcl_test::must(LocalPool::open(files(), &problem), problem);
@@ -282,10 +284,10 @@ TEST_F(TcpMembers, ALeaseBeginsWhenTheQuestionWasAskedThatIsAnswered) {
   net::Link& link = *asks.raw.link;
   Lease lease;
   EXPECT_EQ(lease.begins(link), 0u);
-  const auto turn_of_node = [&] { asks.raw.links->wait(1), asks.look(); };
-  for (int i = 0; i < 20; i++) turn();  // nothing is under way
+  const auto run_node = [&] { asks.raw.links->wait(1), asks.look(); };
+  for (int i = 0; i < 20; i++) run_once();  // nothing is under way
   lease.ask(link, 1000);
-  for (int i = 0; i < 20; i++) turn_of_node();
+  for (int i = 0; i < 20; i++) run_node();
   EXPECT_EQ(lease.begins(link), 0u) << "memory node 0 has not heard it";
   EXPECT_TRUE(until([&] { return lease.begins(link) == 1000; }));
   lease.ask(link, 1000 + Lease::kAgainNs - 1);
@@ -294,6 +296,30 @@ TEST_F(TcpMembers, ALeaseBeginsWhenTheQuestionWasAskedThatIsAnswered) {
   lease.ask(link, 1000 + 9 * Lease::kAgainNs);
   EXPECT_EQ(lease.begins(link), 1000u) << "one question at a time";
   EXPECT_TRUE(until([&] { return lease.begins(link) == 1000 + Lease::kAgainNs; }));
+}
+
+// tcp.patience-grows-under-nodes
+TEST_F(TcpMembers, ThePatienceBecomesShorterWhenNoNodeIsInThePool) {
+  EXPECT_EQ(agree_on_patience(*keeper, 10'000), 10'000u);
+  MemberPeer& inside = join(0);
+  EXPECT_TRUE(until([&] { return inside.table.head.patience_ms == 10'000; }));
+  EXPECT_EQ(agree_on_patience(*keeper, 2'000), 10'000u) << "that node has not heard of it";
+  EXPECT_EQ(agree_on_patience(*keeper, 20'000), 20'000u);
+  leave(inside, 0);
+  EXPECT_EQ(agree_on_patience(*keeper, 2'000), 2'000u);
+}
+
+// tcp.lease
+TEST_F(TcpMembers, ALeaseIsShorterThanThePatience) {
+  (void)agree_on_patience(*keeper, 10'000);
+  alignas(64) static std::byte memory[Mirror::kBytes] = {};
+  Mirror& mirror = Mirror::at(memory);
+  EXPECT_TRUE(mirror.take(join(0).table));
+  EXPECT_EQ(mirror.patience_ms(), 10'000u);
+  mirror.lease_begins(1);
+  EXPECT_TRUE(mirror.keep_lease(9'000'000'000));
+  EXPECT_FALSE(mirror.keep_lease(9'000'000'001));
+  EXPECT_NE(mirror.fence_word().load(), 0u);
 }
 
 // tcp.one-table-under-way

@@ -1,4 +1,4 @@
-// Who may write to the memory of a pool with members, and what memory node 0 makes of frames that are none.
+// Which peers may write to the memory of a pool with members, and what memory node 0 makes of frames that are none.
 #include "members.hpp"
 
 namespace coherence::tcp {
@@ -6,18 +6,19 @@ namespace {
 
 class TcpWriters : public MemberServerTest {
  protected:
-  // A batch that adds to a word, or reads it.
-  static std::vector<std::byte> batch(bool writes) {
+  // A batch that adds to a word, adds nothing to it, or reads it.
+  enum Does { kReads, kAdds, kAddsNothing };
+  static std::vector<std::byte> batch(Does does) {
     Batch one(kZero);
-    if (writes) one.faa(PoolAddress::at(kZero, kPoolHeaderBytes + 8192), 1);
-    if (!writes) one.load(PoolAddress::at(kZero, kPoolHeaderBytes + 8192));
+    if (does == kReads) one.load(PoolAddress::at(kZero, kPoolHeaderBytes + 8192));
+    if (does != kReads) one.faa(PoolAddress::at(kZero, kPoolHeaderBytes + 8192), does == kAdds ? 1 : 0);
     std::vector<std::byte> frame(request_bytes({&one.op(0), 1}));
     encode_request(kZero, 0, {&one.op(0), 1}, frame.data());
     return frame;
   }
-  bool runs(MemberPeer& peer, bool writes = true) {
+  bool runs(MemberPeer& peer, Does does = kAdds) {
     const int before = peer.others;
-    EXPECT_TRUE(peer.send(kRequestFrame, batch(writes)));
+    EXPECT_TRUE(peer.send(kRequestFrame, batch(does)));
     EXPECT_TRUE(until([&] { return peer.over() || peer.others > before; }));
     return !peer.over();
   }
@@ -48,7 +49,7 @@ TEST_F(TcpWriters, ADeadIncarnationsLateBatchIsNotCarriedOut) {
   EXPECT_TRUE(runs(survivor));
 }
 
-TEST_F(TcpWriters, WhoeverIsNotLetInGetsNoLink) {
+TEST_F(TcpWriters, ANodeThatIsNotLetInGetsNoLink) {
   MemberPeer& stranger = node(3, 17);
   EXPECT_TRUE(stranger.over());
   EXPECT_NE(stranger.raw.ended_because.find("incarnation 17 of node 3 is not in the pool"), std::string::npos)
@@ -62,7 +63,8 @@ TEST_F(TcpWriters, WhoeverIsNotLetInGetsNoLink) {
 // tcp.tools-look
 TEST_F(TcpWriters, AToolWritesOnlyWhereNobodyWorks) {
   MemberPeer& alone = tool();
-  EXPECT_TRUE(runs(alone, false));
+  EXPECT_TRUE(runs(alone, kReads));
+  EXPECT_TRUE(runs(alone, kAddsNothing));
   EXPECT_FALSE(runs(alone)) << "it has not begun a change";
   MemberPeer& repairs = tool();
   EXPECT_EQ(call(repairs, {.call = Call::kBeginChange}).error, Errc::kOk);
@@ -71,7 +73,8 @@ TEST_F(TcpWriters, AToolWritesOnlyWhereNobodyWorks) {
   (void)join(0);
   MemberPeer& late = tool();
   EXPECT_EQ(call(late, {.call = Call::kBeginChange}).error, Errc::kOk);
-  EXPECT_TRUE(runs(late, false));
+  EXPECT_TRUE(runs(late, kReads));
+  EXPECT_TRUE(runs(late, kAddsNothing));
   EXPECT_FALSE(runs(late));
   EXPECT_TRUE(log.tell("a batch that writes, though nodes are in the pool")) << log.all;
 }

@@ -32,6 +32,7 @@ class HeldKeeper final : public PoolKeeper {
   }
   Status count_copy(Problem* problem) override { return of_.count_copy(problem); }
   bool is_unplaced() const override { return of_.is_unplaced(); }
+  bool is_copy_current() const override { return of_.is_copy_current(); }
   Status place_copy(Problem* problem) override { return of_.place_copy(problem); }
   void drop_copy() noexcept override { of_.drop_copy(); }
   Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem* problem) override {
@@ -159,6 +160,11 @@ class MemberServerTest : public testing::Test {
   }
   FurtherPart& begin_further(uint32_t k, uint64_t pages_bytes = 0) {
     const std::string name = "memory" + std::to_string(k) + "." + std::to_string(++further_starts_);
+    MemberPeer& by = tool();
+    EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
+    const auto said = std::make_unique<PoolHeader>();
+    fill_header(by.header, said.get());
+    kill(by);
     return further.emplace_back(FurtherPart::Spec{.pool = path_,
                                                   .saved = durable_,
                                                   .address = directory.socket(name),
@@ -167,7 +173,7 @@ class MemberServerTest : public testing::Test {
                                                   .start = 1000 + further_starts_,
                                                   .pages_bytes = pages_bytes,
                                                   .times = times},
-                                MappedPool::of(*pool).header());
+                                *said);
   }
   bool all_are_here() {
     return until([&] {
@@ -212,10 +218,10 @@ class MemberServerTest : public testing::Test {
     pool.reset();
   }
   std::string address() const { return directory.socket("memory0"); }
-  void turn() {
-    if (server != nullptr) server->turn(0);
+  void run_once() {
+    if (server != nullptr) server->run_once(0);
     for (FurtherPart& one : further)
-      if (one.server != nullptr && !one.stands_still) one.server->turn(0);
+      if (one.server != nullptr && !one.stands_still) one.server->run_once(0);
     for (MemberPeer& peer : peers) {
       if (peer.stands_still) continue;
       peer.raw.links->wait(0);
@@ -225,12 +231,12 @@ class MemberServerTest : public testing::Test {
   template <class Done>
   bool until(Done done) {
     return gcl_test::eventually([&] {
-      turn();
+      run_once();
       return done();
     });
   }
   void for_a_while() {
-    for (int i = 0; i < 100; i++) turn(), nap(500'000);
+    for (int i = 0; i < 100; i++) run_once(), nap(500'000);
   }
 
   MemberPeer& tool() { return peers.emplace_back(net::Who::tool(++tools_), address()); }

@@ -2,6 +2,7 @@
 // came by; nothing of it takes place, and others are not harmed.
 #include "coherence/transport/tcp/memory/memory_server.hpp"
 
+#include "coherence/transport/tcp/memory/figures_frame.hpp"
 #include "loops.hpp"
 
 namespace coherence::tcp {
@@ -11,15 +12,15 @@ PoolAddress at(uint64_t offset, MemoryNodeId node = kOne) { return PoolAddress::
 
 class TcpMemoryServer : public testing::Test {
  protected:
-  void turn() {
-    memory_node.server->turn(0);
+  void run_once() {
+    memory_node.server->run_once(0);
     peer.links->wait(0);
     other.links->wait(0);
   }
   template <class Condition>
   bool until(const Condition& condition) {
     return gcl_test::eventually([&] {
-      turn();
+      run_once();
       return condition();
     });
   }
@@ -169,7 +170,7 @@ TEST_F(TcpMemoryServer, AFrameOfAnotherType) {
   refused(frame_of(batch), "a frame of type 2", kResultFrame);
 }
 
-// Who does not wait for results until they have room.
+// Of a node that does not wait for results until they have room.
 TEST_F(TcpMemoryServer, MoreBatchesThanTheirResultsHaveRoomFor) {
   Batch batch(kOne);
   while (!batch.full()) batch.read(at(0), local, kPageSize);
@@ -177,7 +178,7 @@ TEST_F(TcpMemoryServer, MoreBatchesThanTheirResultsHaveRoomFor) {
   bool sent = true;
   for (int i = 0; i < 100 && sent; i++) sent = peer.link->send(kRequestFrame, frame).ok();
   EXPECT_TRUE(gcl_test::eventually([&] {
-    memory_node.server->turn(0);
+    memory_node.server->run_once(0);
     peer.links->flush();
     return memory_node.server->figures().ended == 1;
   }));
@@ -185,6 +186,49 @@ TEST_F(TcpMemoryServer, MoreBatchesThanTheirResultsHaveRoomFor) {
   Batch one(kOne);
   one.load(at(0));
   carried_out(other, one);
+}
+
+TEST_F(TcpMemoryServer, AToolIsToldTheFigures) {
+  Batch batch(kOne);
+  batch.faa(at(0), 1);
+  batch.load(at(8));
+  carried_out(peer, batch);
+  RawPeer tool{net::Who::tool(5)};
+  tool.dial(net::Who::memory_node(kOne, 0), memory_node.address());
+  const auto answered = [&] {
+    return until([&] {
+      tool.links->wait(0);
+      return tool.link == nullptr || !tool.frames.empty();
+    });
+  };
+  ASSERT_TRUE(until([&] {
+    tool.links->wait(0);
+    return tool.link->connected();
+  }));
+  send(tool, {}, kAskFiguresFrame);
+  ASSERT_TRUE(answered());
+  ASSERT_NE(tool.link, nullptr) << tool.ended_because;
+  FiguresRecord told{};
+  Problem problem;
+  ASSERT_EQ(tool.frames.front().first, kFiguresFrame);
+  ASSERT_TRUE(decode_figures(tool.frames.front().second, &told, &problem).ok()) << problem.text;
+  EXPECT_EQ(told.batches, 1u);
+  EXPECT_EQ(told.operations, 2u);
+  EXPECT_EQ(told.links, 3u);
+  EXPECT_GT(told.up_us, 0u);
+  EXPECT_GT(told.user_us + told.system_us, 0u);
+  EXPECT_EQ(told.refused, 0u);
+  EXPECT_FALSE(decode_figures(std::span(tool.frames.front().second).subspan(1), &told, &problem).ok());
+
+  tool.frames.clear();
+  send(tool, std::as_bytes(std::span("?")), kAskFiguresFrame);
+  ASSERT_TRUE(answered());
+  EXPECT_EQ(tool.link, nullptr);
+  EXPECT_NE(tool.ended_because.find("a question about figures with 2 bytes"), std::string::npos) << tool.ended_because;
+}
+
+TEST_F(TcpMemoryServer, ANodeAsksForNoFigures) {
+  refused(std::span<const std::byte>(), "a frame of type 5", kAskFiguresFrame);
 }
 
 TEST_F(TcpMemoryServer, AMemoryNodeAsksForNothing) {

@@ -25,7 +25,7 @@ TEST_F(TcpPeers, ARequestSaysWhatItsSlotAsks) {
   EXPECT_EQ(page, PeerNode::page_of(5));
   EXPECT_TRUE(a.word(5, kB).is_taken());
   a.says->ask(kB, 5, page);  // the same once more
-  turns();
+  run_all();
   EXPECT_FALSE(take(b, &request));
   EXPECT_TRUE(agree()) << logs();
 }
@@ -140,7 +140,7 @@ TEST_F(TcpPeers, AGrantIsInFlightUntilItIsSaidToBeComplete) {
         break;
       }
       case 2:
-        turn();
+        run_once();
         break;
       case 3:
         if (granted.empty()) break;
@@ -150,7 +150,7 @@ TEST_F(TcpPeers, AGrantIsInFlightUntilItIsSaidToBeComplete) {
         complete++;
         break;
       default:
-        (random() % 2 ? a : b).worker->turn(0);
+        (random() % 2 ? a : b).worker->run_once(0);
     }
     ASSERT_TRUE(agree()) << "a grant's end came before the grant: " << logs();
   }
@@ -173,7 +173,7 @@ TEST_F(TcpPeers, AGrantIsInFlightUntilItIsSaidToBeComplete) {
 }
 
 // The ring has room for so many only; the worker takes them though it cannot send any.
-TEST_F(TcpPeers, WhoHasMoreCompleteGrantsThanRoomWaitsForTheWorkerAlone) {
+TEST_F(TcpPeers, ASessionWithMoreCompleteGrantsThanRoomWaitsForTheWorkerAlone) {
   PeerNode &a = join(kA), &b = join(kB);
   a.ask(kB, 1);
   PeerRequest request;
@@ -187,7 +187,7 @@ TEST_F(TcpPeers, WhoHasMoreCompleteGrantsThanRoomWaitsForTheWorkerAlone) {
     done = true;
   });
   EXPECT_TRUE(gcl_test::eventually([&] {
-    b.worker->turn(0);
+    b.worker->run_once(0);
     return done.load();
   }));
   session.join();
@@ -207,29 +207,29 @@ TEST_F(TcpPeers, AWakeupEndsSleepsOfItsEventAndOfTheOther) {
   EXPECT_EQ(event[9].count, 1u);
   for (int i = 0; i < 10; i++) a.wakes->wake(kB, 31, 0), a.wakes->wake(kB, 0, 31);
   ASSERT_TRUE(until([&] { return event[31].count > 0 && event[0].count > 0; }));
-  turns();
+  run_all();
   EXPECT_LE(event[31].count, 4u) << "several that are not sent yet are one";
   b.wakes->wake(kB, 4, Wakeup::kNone);
   EXPECT_EQ(event[4].count, 1u);
   a.wakes->wake(kC, 4, 5);
-  turns();
+  run_all();
   EXPECT_TRUE(agree()) << logs();
 }
 
 // wakeup.look-again, here of messages: a wakeup comes behind what was said before it.
-TEST_F(TcpPeers, WhoIsWokenFindsWhatWasSaidBefore) {
+TEST_F(TcpPeers, AWokenNodeFindsWhatWasSaidBefore) {
   PeerNode &a = join(kA, {.window = 1 << 15}), &b = join(kB, {.window = 1 << 15});
   uint32_t said = 0;
   for (uint32_t i = 0; i < 300; i++) {
     a.ask(kB, i);
     PeerRequest request;
-    for (int turn = 0; turn < 6; turn++) {
-      b.worker->turn(0), a.worker->turn(0);
+    for (int round = 0; round < 6; round++) {
+      b.worker->run_once(0), a.worker->run_once(0);
       while (take(b, &request)) {
         (void)grant(b, request, ++said);
         b.wakes->wake(kA, 2, Wakeup::kNone);
         if (request.slot % 3 != 0) continue;
-        for (int more = 0; more < 4; more++) b.worker->turn(0);
+        for (int more = 0; more < 4; more++) b.worker->run_once(0);
       }
     }
   }
@@ -287,7 +287,7 @@ TEST_F(TcpPeers, FlushDoesNotWaitForWhatNeverArrives) {
     a.says->flush();
     flushed = true;
   });
-  for (int i = 0; i < 20; i++) a.worker->turn(1);
+  for (int i = 0; i < 20; i++) a.worker->run_once(1);
   b.is(MemberState::kDead);
   EXPECT_TRUE(until([&] { return flushed.load(); }));
   session.join();

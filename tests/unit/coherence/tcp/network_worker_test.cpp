@@ -23,16 +23,16 @@ class TcpWorker : public testing::Test {
     memory.reset();
   }
   Served& served(MemoryNodeId n) { return n == kZero ? zero : one; }
-  void turn() {
-    if (worker) worker->turn(0);
+  void run_once() {
+    if (worker) worker->run_once(0);
     for (Served* node : {&zero, &one})
-      if (node->server) node->server->turn(0);
+      if (node->server) node->server->run_once(0);
     memory->poll();
   }
   template <class Condition>
   bool until(const Condition& condition) {
     return gcl_test::eventually([&] {
-      turn();
+      run_once();
       return condition();
     });
   }
@@ -54,11 +54,11 @@ class TcpWorker : public testing::Test {
     EXPECT_EQ(batch->op(0).old, before);
     EXPECT_EQ(served(node).word(8), before + 1);
   }
-  // A batch that is posted, and not carried out as long as the memory node has no turn.
+  // A batch that is posted, and not carried out as long as the memory node does not run.
   std::unique_ptr<Batch> under_way(MemoryNodeId node) {
     auto batch = addition(node);
     memory->post(*batch);
-    for (int i = 0; i < 5; i++) worker->turn(0);
+    for (int i = 0; i < 5; i++) worker->run_once(0);
     EXPECT_FALSE(batch->done());
     return batch;
   }

@@ -1,4 +1,5 @@
-// Links of peers: who begins them, what becomes of messages when one breaks or its peer is gone, and what ends one.
+// Links of peers: which side begins them, what becomes of messages when one breaks or its peer is gone, and what ends
+// one.
 #include <algorithm>
 #include <random>
 
@@ -33,7 +34,7 @@ TEST_F(TcpPeerLinks, WhatIsLeftBeforeThereIsALinkGoesWhenThereIsOne) {
   b.publish();  // nobody waited for its links
   a.ask(kB, 1);
   a.wakes->wake(kB, 1, Wakeup::kNone);
-  for (int i = 0; i < 5; i++) a.worker->turn(0);
+  for (int i = 0; i < 5; i++) a.worker->run_once(0);
   PeerRequest request;
   EXPECT_TRUE(comes(b, &request)) << logs();
   EXPECT_TRUE(until([&] { return b.parts.arena->event[1].count == 1; }));
@@ -43,7 +44,7 @@ TEST_F(TcpPeerLinks, ANodeWhoseAddressIsNotKnownIsReachedWhenItIs) {
   join(kA);
   sockets.known = false;
   PeerNode& b = start(kB);
-  turns();
+  run_all();
   EXPECT_TRUE(b.log.tell("nobody says where node 0 (start 10) listens")) << logs();
   EXPECT_FALSE(b.worker->peers().reaches(NodeSet::of(kA)));
   sockets.known = true;
@@ -60,9 +61,9 @@ TEST_F(TcpPeerLinks, WhatADeadNodeSaidLastIsNotHeard) {
   (void)grant(b, first, 1, true);
   ASSERT_TRUE(until([&] { return a.word(1, kB).is_reply(); }));
   (void)grant(b, second, 1, true);
-  for (int i = 0; i < 5; i++) b.worker->turn(0);  // it is with a's system
+  for (int i = 0; i < 5; i++) b.worker->run_once(0);  // it is with a's system
   b.is(MemberState::kDead);
-  turns();
+  run_all();
   EXPECT_TRUE(a.word(2, kB).is_taken()) << "quiescing finds what had come before, and nothing comes later";
   EXPECT_FALSE(a.in_flight(2));
   EXPECT_TRUE(a.in_flight(1)) << "the survivor confirms it";
@@ -86,7 +87,7 @@ TEST_F(TcpPeerLinks, NothingOfAFormerIncarnationReachesTheNext) {
   ASSERT_TRUE(until([&] { return again.worker->peers().reaches(NodeSet::of(kB)); })) << logs();
   EXPECT_EQ(grant(b, taken[1], 222), Messenger::kNowhere);
   again.publish();
-  turns();
+  run_all();
   EXPECT_EQ(grant(b, taken[1], 222), Messenger::kNowhere) << "it asks with another incarnation";
   b.says->grant_complete(kA, uint8_t(former), 2);
   PeerRequest request;
@@ -121,7 +122,7 @@ TEST_F(TcpPeerLinks, ARequestWaitsForTheReplyToAFormerIncarnation) {
   a.worker->end();
   PeerNode& again = join(kA);
   again.ask(kB, 1);
-  turns();
+  run_all();
   EXPECT_FALSE(take(b, &request));
   EXPECT_EQ(word.load(), taken.as(EntryWord::State::kReplying).raw);
   memset(b.worker->boxes().page(kA, 1), 0xee, kPageSize);  // it goes on
@@ -136,7 +137,7 @@ TEST_F(TcpPeerLinks, ARequestWaitsForTheReplyToAFormerIncarnation) {
   EXPECT_EQ(value_at(again, 1), 5u);
 }
 
-// The other way round: who asked it before it died, and asks it now.
+// The other way round: a node that asked it before it died, and asks it now.
 TEST_F(TcpPeerLinks, ARequestToAFormerIncarnationIsNotSentToTheNext) {
   PeerNode& a = join(kA);
   PeerNode& b = join(kB);
@@ -198,7 +199,7 @@ class TcpPeersThatDie : public TcpPeers {
   static constexpr uint32_t kSlots = 12;
   struct Taken {
     PeerRequest request;
-    uint64_t by;  // incarnation of who took it
+    uint64_t by;  // the incarnation that took it
   };
   struct Side {
     PeerNode* node = nullptr;
@@ -246,7 +247,7 @@ class TcpPeersThatDie : public TcpPeers {
   uint64_t replies = 0, nowhere = 0, deaths = 0;
 };
 
-TEST_F(TcpPeersThatDie, NothingOfThemReachesWhoComesNext) {
+TEST_F(TcpPeersThatDie, NothingOfThemReachesTheNextIncarnation) {
   std::mt19937 random(gcl_test::seed(11));
   sides[0].node = &join(kA), sides[1].node = &join(kB);
   const auto any_of = [&](std::vector<Taken>& from) {
@@ -278,7 +279,7 @@ TEST_F(TcpPeersThatDie, NothingOfThemReachesWhoComesNext) {
         look(side, i);
         break;
       default:
-        side.node->worker->turn(0);
+        side.node->worker->run_once(0);
     }
     if (random() % 600 == 0) die(side);
     ASSERT_TRUE(agree()) << logs();
@@ -302,9 +303,9 @@ TEST_F(TcpPeerLinks, APeerWhoseLinkIsOverIsTold) {
   EXPECT_FALSE(a.worker->peers().reaches(NodeSet::of(kB)));
   EXPECT_EQ(grant(a, request, 1), Messenger::kNowhere) << "its entry is free";
   a.wakes->wake(kB, 1, Wakeup::kNone);
-  turns();
+  run_all();
   b.is(MemberState::kDead);
-  turns();
+  run_all();
   EXPECT_TRUE(a.worker->peers().lost().empty());
 }
 
@@ -455,22 +456,22 @@ TEST_F(TcpPeerLiar, ARightReplyIsTaken) {
   EXPECT_TRUE(agree());
 }
 
-// --- who has no link here
+// --- peers that have no link here
 
-TEST_F(TcpPeerLiar, WhoIsNotInTheNodeTableSaysNothing) {
+TEST_F(TcpPeerLiar, ANodeThatIsNotInTheNodeTableSaysNothing) {
   liar.reset();
   dial(12, false);
   std::byte frame[kAskBytes];
   encode(AskMessage{.serial = 1, .page = PeerNode::page_of(1), .slot = 1, .kind = RequestKind::kPeerRd}, frame);
   say(kAskFrame, frame);
-  for (int i = 0; i < 20; i++) turn(), liar->links->wait(0);
+  for (int i = 0; i < 20; i++) run_once(), liar->links->wait(0);
   PeerRequest request;
   EXPECT_FALSE(take(*a, &request));
 }
 TEST_F(TcpPeerLiar, AnOlderIncarnationIsSentAway) {
   connect();
   liar.reset();
-  turns();
+  run_all();
   states.incarnation[kB.value] = 20;
   states.change(kB, MemberState::kLive);
   liar = std::make_unique<RawPeer>(net::Who::node(kB, 15));
@@ -478,7 +479,7 @@ TEST_F(TcpPeerLiar, AnOlderIncarnationIsSentAway) {
   ASSERT_TRUE(liar_until([&] { return liar->link == nullptr; })) << logs();
   EXPECT_NE(liar->ended_because.find("it is not in the pool any more"), std::string::npos) << liar->ended_because;
 }
-TEST_F(TcpPeerLiar, WhoWasThereBeforeDoesNotBeginTheLink) {
+TEST_F(TcpPeerLiar, ANodeThatWasThereBeforeDoesNotBeginTheLink) {
   liar = std::make_unique<RawPeer>(net::Who::node(kC, 1));
   liar->dial(net::Who::node(kA, a->parts.incarnation), sockets.address(kA, a->parts.incarnation));
   ASSERT_TRUE(liar_until([&] { return liar->link == nullptr; })) << logs();

@@ -153,7 +153,7 @@ class TcpPeers : public testing::Test, protected RequestHandler {
       if (states.state[other->id().value] == MemberState::kLive && other->id() != id) others = others.with(other->id());
     EXPECT_TRUE(until([&] { return fresh.worker->peers().reaches(others); })) << fresh.log.all;
     fresh.publish();
-    turns();
+    run_all();
     return fresh;
   }
   // One that nobody has heard of.
@@ -161,18 +161,18 @@ class TcpPeers : public testing::Test, protected RequestHandler {
     nodes.push_back(std::make_unique<PeerNode>(states, id, sockets, spec));
     return *nodes.back();
   }
-  void turn() {
+  void run_once() {
     for (const auto& node : nodes)
-      if (node->worker && !node->worker->ended()) node->worker->turn(0);
+      if (node->worker && !node->worker->ended()) node->worker->run_once(0);
   }
   // All that is on its way arrives, where nothing breaks.
-  void turns() {
-    for (int i = 0; i < 20; i++) turn();
+  void run_all() {
+    for (int i = 0; i < 20; i++) run_once();
   }
   template <class Condition>
   bool until(const Condition& condition) {
     return gcl_test::eventually([&] {
-      turn();
+      run_once();
       return condition();
     });
   }

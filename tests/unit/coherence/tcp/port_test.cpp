@@ -31,11 +31,11 @@ constexpr uint64_t kPortRegion = 256 << 10;
 // A port, and what a worker does with it.
 struct PortRig {
   static constexpr int kPlaces = 3;
-  const uint64_t kBytes = WorkerBell::kBytes + Port::bytes_for(kPlaces);
+  const uint64_t kBytes = WorkerWakeup::kBytes + Port::bytes_for(kPlaces);
   PortRig() {
     memory_ = static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    bell = WorkerBell::make(memory_, &problem).take();
-    port = std::make_unique<Port>(memory_ + WorkerBell::kBytes, kPlaces, *bell);
+    worker_wakeup = WorkerWakeup::make(memory_, &problem).take();
+    port = std::make_unique<Port>(memory_ + WorkerWakeup::kBytes, kPlaces, *worker_wakeup);
   }
   ~PortRig() { munmap(memory_, kBytes); }
   PortRig(const PortRig&) = delete;
@@ -67,16 +67,16 @@ struct PortRig {
     done(entry, true);
   }
   void done(PortEntry& entry, bool known) { port->done(*entry.place, int(&entry - entry.place->entry), known); }
-  bool rung() const {
-    pollfd look{bell->fd(), POLLIN, 0};
+  bool signaled() const {
+    pollfd look{worker_wakeup->fd(), POLLIN, 0};
     return ::poll(&look, 1, 0) == 1;
   }
   bool falls_asleep() {
-    return bell->falls_asleep([&] { return port->any_posted(); });
+    return worker_wakeup->falls_asleep([&] { return port->any_posted(); });
   }
 
   Problem problem;
-  std::unique_ptr<WorkerBell> bell;
+  std::unique_ptr<WorkerWakeup> worker_wakeup;
   std::unique_ptr<Port> port;
   std::vector<PortEntry*> taken;
   Region region{kPortRegion};
@@ -170,16 +170,16 @@ TEST_F(TcpPort, TheWorkerIsRungOnlyWhenItSleeps) {
   Batch first(kHere), second(kHere), third(kHere);
   for (Batch* batch : {&first, &second, &third}) batch->load(PoolAddress::at(kHere, 0));
   memory.post(first);
-  EXPECT_FALSE(rung()) << "it does not sleep";
+  EXPECT_FALSE(signaled()) << "it does not sleep";
   EXPECT_FALSE(falls_asleep()) << "there is something to do";
   EXPECT_TRUE(take());
   EXPECT_FALSE(take());
   ASSERT_TRUE(falls_asleep());
   memory.post(second);
-  EXPECT_TRUE(rung());
-  bell->silence();
+  EXPECT_TRUE(signaled());
+  worker_wakeup->clear();
   memory.post(third);
-  EXPECT_FALSE(rung()) << "it has been rung once";
+  EXPECT_FALSE(signaled()) << "it was signaled once";
   take();
   while (!taken.empty()) carry_out(0);
   for (Batch* batch : {&first, &second, &third}) EXPECT_TRUE(memory.wait(*batch).ok());
@@ -242,13 +242,13 @@ TEST_F(TcpPort, SessionsAndTheWorkerWakeEachOther) {
       take();
       while (!taken.empty()) carry_out(taken.size() / 2);
       if (!falls_asleep()) continue;
-      if (!over.load()) {  // else the end came before it said that it sleeps: nobody rings again
-        pollfd look{bell->fd(), POLLIN, 0};
+      if (!over.load()) {  // else the end came before it said that it sleeps: nobody signals it again
+        pollfd look{worker_wakeup->fd(), POLLIN, 0};
         const int woken = ::poll(&look, 1, gcl_test::kPatienceMs);
-        EXPECT_EQ(woken, 1) << "nobody rings";
-        if (woken == 1) bell->silence();
+        EXPECT_EQ(woken, 1) << "nobody signals it";
+        if (woken == 1) worker_wakeup->clear();
       }
-      bell->is_awake();
+      worker_wakeup->is_awake();
     }
   });
   std::vector<std::thread> sessions;
@@ -262,7 +262,7 @@ TEST_F(TcpPort, SessionsAndTheWorkerWakeEachOther) {
   for (auto& session : sessions) session.join();
   EXPECT_EQ(region.words[8], uint64_t(kPlaces) * uint64_t(rounds));
   over.store(true);
-  bell->ring();
+  worker_wakeup->signal();
   worker.join();
 }
 

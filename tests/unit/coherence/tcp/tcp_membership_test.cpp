@@ -146,7 +146,7 @@ TEST_F(TcpMembershipTest, AKilledNodeIsRepairedBySurvivorsAndJoinsAgain) {
 }
 
 // repair.alone, by a Tool: no network worker is there yet.
-TEST_F(TcpMembershipTest, APoolWhoseNodesAreDeadIsRepairedByWhoJoinsFirst) {
+TEST_F(TcpMembershipTest, APoolWhoseNodesAreDeadIsRepairedByTheFirstToJoin) {
   auto killed = joined(0);
   const PageId page = PageId::at({}, 3);
   {
@@ -241,7 +241,7 @@ TEST_F(TcpMembershipTest, GivingUpIsADeathAtOnce) {
   EXPECT_TRUE(served->tells("the node ends")) << served->log();
 }
 
-// --- who waits for memory node 0
+// --- nodes that wait for memory node 0
 
 TEST_F(TcpMembershipTest, ServersThatDifferAreRefused) {
   MemberNode::Spec other = spec();
@@ -266,7 +266,7 @@ TEST_F(TcpMembershipTest, AnotherKeyIsRefused) {
   EXPECT_NE(strstr(problem.text, served->address().c_str()), nullptr) << problem.text;
 }
 
-TEST_F(TcpMembershipTest, NobodyWhoListensIsSaidByName) {
+TEST_F(TcpMembershipTest, AnAddressWhereNobodyListensIsSaidByName) {
   MemberNode::Spec nowhere = spec();
   nowhere.address = directory.socket("nobody");
   nowhere.tool_times.answer_ns = 300'000'000;
@@ -301,7 +301,7 @@ TEST_F(TcpMembershipTest, AWaitForTheChangeCanBeEnded) {
 }
 
 // It makes its arena, or reads the redo of the dead (net.tools-may-be-silent).
-TEST_F(TcpMembershipTest, WhoHasBegunAChangeMayBeBusyForLong) {
+TEST_F(TcpMembershipTest, AToolThatHasBegunAChangeMayBeBusyForLong) {
   const net::LinkTimes short_times{.patience_ns = 200'000'000, .silence_ns = 200'000'000};
   served.reset();
   served.emplace(directory, files(), gcl_test::ServedMembers::Spec{.key = directory.key(), .times = short_times});
@@ -314,7 +314,7 @@ TEST_F(TcpMembershipTest, WhoHasBegunAChangeMayBeBusyForLong) {
   EXPECT_TRUE(node.members->reserve(NodeId{1}, &problem).ok()) << problem.text << served->log();
 }
 
-TEST_F(TcpMembershipTest, WhoIsKilledInTheMiddleOfAChangeGivesItBack) {
+TEST_F(TcpMembershipTest, AProcessKilledInTheMiddleOfAChangeGivesItBack) {
   const pid_t child = fork();
   if (child == 0) {
     MemberNode node(spec());

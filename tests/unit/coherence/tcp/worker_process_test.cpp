@@ -1,5 +1,5 @@
-// The process that has a node's sockets: it begins, fails and ends as whoever forked it is told; and what waits for it
-// ends when it is killed (worker.gone-ends-waits).
+// The process that has a node's sockets: it begins, fails and ends as the process that forked it is told; and what
+// waits for it ends when it is killed (worker.gone-ends-waits).
 #include "coherence/transport/tcp/process/worker_process.hpp"
 
 #include <signal.h>
@@ -14,15 +14,15 @@ constexpr uint64_t kStartNs = 30'000'000'000;
 
 class TcpWorkerProcess : public testing::Test {
  protected:
-  // The worker turns until it is stopped.
-  WorkerProcess::Body turns() {
+  // The worker runs until it is stopped.
+  WorkerProcess::Body runs_until_stopped() {
     return [this](const WorkerProcess::Stop& stop) {
       Problem problem;
       auto worker = gcl_test::must(
           NetworkWorker::make(port(), {.self = net::Who::node(NodeId{3}, 1)}, net::Credentials::plain(), log, &problem),
           problem);
       status().set_phase(WorkerStatus::kReady);
-      while (!stop.load()) worker->turn(1000);
+      while (!stop.load()) worker->run_once(1000);
       return true;
     };
   }
@@ -44,13 +44,13 @@ class TcpWorkerProcess : public testing::Test {
 };
 
 TEST_F(TcpWorkerProcess, BeginsAndEndsAsItIsTold) {
-  ASSERT_TRUE(process.start(port().bell().fd(), turns(), kStartNs, &problem)) << problem.text;
+  ASSERT_TRUE(process.start(port().worker_wakeup().fd(), runs_until_stopped(), kStartNs, &problem)) << problem.text;
   const pid_t pid = status().pid.load();
   EXPECT_EQ(kill(pid, 0), 0);
   process.stop();
   EXPECT_NE(kill(pid, 0), 0) << "it is collected";
   process.stop();  // there is none
-  ASSERT_TRUE(process.start(port().bell().fd(), turns(), kStartNs, &problem)) << "another one";
+  ASSERT_TRUE(process.start(port().worker_wakeup().fd(), runs_until_stopped(), kStartNs, &problem)) << "another one";
   process.stop();
 }
 
@@ -60,7 +60,7 @@ TEST_F(TcpWorkerProcess, SaysWhyItFails) {
     status().set_phase(WorkerStatus::kFailed);
     return false;
   };
-  EXPECT_EQ(process.start(port().bell().fd(), fails, kStartNs, &problem).error(), Errc::kSystem);
+  EXPECT_EQ(process.start(port().worker_wakeup().fd(), fails, kStartNs, &problem).error(), Errc::kSystem);
   EXPECT_STREQ(problem.text, "no way");
 }
 
@@ -70,7 +70,7 @@ TEST_F(TcpWorkerProcess, IsNotWaitedForWithoutEnd) {
     while (!stop.load()) usleep(1000);
     return true;
   };
-  EXPECT_EQ(process.start(port().bell().fd(), waits, 50'000'000, &problem).error(), Errc::kUnreached);
+  EXPECT_EQ(process.start(port().worker_wakeup().fd(), waits, 50'000'000, &problem).error(), Errc::kUnreached);
   EXPECT_STREQ(problem.text, "no connection to memory node 0");
   EXPECT_NE(kill(status().pid.load(), 0), 0);
 }
@@ -79,7 +79,7 @@ TEST_F(TcpWorkerProcess, IsNotWaitedForWithoutEnd) {
 TEST_F(TcpWorkerProcess, EndsWithTheProcessThatForkedIt) {
   const pid_t parent = fork();
   if (parent == 0) {
-    (void)process.start(port().bell().fd(), turns(), kStartNs, &problem);
+    (void)process.start(port().worker_wakeup().fd(), runs_until_stopped(), kStartNs, &problem);
     pause();
     _exit(0);
   }
@@ -96,7 +96,7 @@ TEST_F(TcpWorkerProcess, ThatIsKilledLeavesNobodyWaiting) {
     gcl_test::SharedPort fresh(4);
     const pid_t worker = fork();
     if (worker == 0) {
-      fresh.port().bell().set_worker();
+      fresh.port().worker_wakeup().set_worker();
       while (!taken || !fresh.port().take_posted([](PortPlace&, uint32_t) {})) usleep(1000);
       status().set_phase(WorkerStatus::kReady);
       for (;;) pause();
