@@ -45,7 +45,7 @@ template <class Guard>
 }
 
 template <class Guard, class Lock>
-Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, bool exclusive) {
+Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, bool exclusive, Others others) {
   const WaitCheck check(session, page);
   for (;;) {
     const auto found = line_of(session, page);
@@ -54,7 +54,7 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
     VERIFY(!session.holds(*line));  // guards.one-latch-per-page: it would wait for itself
     const Status locked = lock(*line);
     if (locked) {
-      if (exclusive && !session.may_change(*line, page)) return Errc::kHeld;  // holds.checked-when-latched
+      if (exclusive && !session.may_change(*line, page, others)) return Errc::kHeld;  // holds.checked-when-latched
       check.latched(*line);
       return make_guard<Guard>(session, *line, page, exclusive);
     }
@@ -66,12 +66,13 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
 
 Result<SharedGuard> BufferPool::fix_shared(Session& session, PageId page, Intent intent) {
   return fix<SharedGuard>(
-      session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page, intent); }, false);
+      session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page, intent); }, false,
+      Others::kChecked);
 }
 
-Result<ExclusiveGuard> BufferPool::fix_exclusive(Session& session, PageId page) {
+Result<ExclusiveGuard> BufferPool::fix_exclusive(Session& session, PageId page, Others others) {
   return fix<ExclusiveGuard>(
-      session, page, [&](Line& line) { return session.coherence_.lock_exclusive(line, page); }, true);
+      session, page, [&](Line& line) { return session.coherence_.lock_exclusive(line, page); }, true, others);
 }
 
 Result<SharedGuard> BufferPool::try_shared(Session& session, PageId page) {

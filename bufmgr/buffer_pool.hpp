@@ -106,8 +106,8 @@ class BufferPool final : public coherence::FrameDirectory {
   std::unique_ptr<Session> attach(SessionId id, Interrupts&, LogSink&);
 
   // Ends the node in order: writes everything back, empties the ring, leaves the pool.  Waits for the log to be
-  // flushed.  REQUIRES: no other session works.  *last: no node is left, the pool was saved.
-  Status leave(Session&, bool* last, Problem*);
+  // flushed.  REQUIRES: no other session works.  *last: no node is left, the pool was saved.  As Node::leave().
+  Status leave(Session&, bool* last, Problem*, coherence::DeathRecorder* = nullptr);
 
   // Node-shared memory of the layers above: NodeOptions::extra_bytes, 4096-aligned, zeroed at create_node().
   std::byte* extra_memory() const { return extra_; }
@@ -119,9 +119,9 @@ class BufferPool final : public coherence::FrameDirectory {
   bool run_provider_once(Session&);
   // Sleeps until a session runs short of frames or ring space, at most `ms`.
   void wait_for_provider_work(uint32_t ms) noexcept;
-  // One turn of the message worker: see coherence::Session::serve().
+  // One pass of the message worker: see coherence::Session::serve().
   Status serve(Session& session, uint32_t ms) {
-    if (gate_.take_wish()) (void)session.push_redo();  // should no provider be there any more
+    if (gate_.take_push_request()) (void)session.push_redo();  // should no provider be there any more
     return session.coherence().serve(ms);
   }
 
@@ -133,7 +133,8 @@ class BufferPool final : public coherence::FrameDirectory {
   // no memory or descriptor left to reach a peer that has joined (coherence.peers-reached-first). `intent`: whether the
   // page is about to be written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
-  Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
+  // `others`: holds.parts-of-a-page.
+  Result<ExclusiveGuard> fix_exclusive(Session&, PageId, Others others = Others::kNone);
   // Never wait: kWouldBlock if the page is not here in the right mode or is latched (guards.ordered-waits).  kHeld.
   Result<ExclusiveGuard> try_exclusive(Session&, PageId);
   Result<SharedGuard> try_shared(Session&, PageId);
@@ -202,7 +203,7 @@ class BufferPool final : public coherence::FrameDirectory {
   BufferPool(std::unique_ptr<coherence::Transport>, std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>,
              const NodeOptions&, const ArenaPlan&);
   template <class Guard, class Lock>
-  Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
+  Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive, Others others);
   template <class Copy>
   Status copy_with(Session&, PageId, Intent, const Copy&);
   template <class Copy>

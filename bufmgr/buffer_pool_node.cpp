@@ -110,7 +110,7 @@ std::unique_ptr<Session> BufferPool::attach(SessionId id, Interrupts& interrupts
       new Session(*this, *node_, id, interrupts, log, counts_[id.value], std::move(replacement)));
 }
 
-Status BufferPool::leave(Session& session, bool* last, Problem* problem) {
+Status BufferPool::leave(Session& session, bool* last, Problem* problem, coherence::DeathRecorder* recorder) {
   VERIFY(session.guards_held() == 0);
   PageProvider provider(*this, session);
   while (!provider.empty_ring(ring_.head(), PageProvider::Meanwhile::kAttend)) {
@@ -118,7 +118,7 @@ Status BufferPool::leave(Session& session, bool* last, Problem* problem) {
     // A page is latched by a peer's request or beyond the flushed log: let both make progress.
     if (Status served = serve(session, 1); !served) return problem->set(served.error(), "serving peers failed");
   }
-  return node_->leave(session.coherence(), last, problem);
+  return node_->leave(session.coherence(), last, problem, recorder);
 }
 
 RegionSpan BufferPool::region(Region region) const {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kIdentity = "user=memory\n";  // no server opens such a pool, and no node here a server's
 constexpr uint32_t kWorkers = 2;                    // sessions 0 and 1
-constexpr uint32_t kTurnMs = 50;
+constexpr uint32_t kPassMs = 50;
 
 using coherence::Errc;
 
@@ -146,12 +146,12 @@ Result<std::unique_ptr<GlobalMemory>> GlobalMemory::join(const char* directory, 
   parts->providing = parts->pool->attach({1}, parts->never, parts->log);
   Parts* p = parts.get();
   p->server = std::thread([p] {
-    while (!p->stop.load() && p->pool->serve(*p->serving, kTurnMs)) {
+    while (!p->stop.load() && p->pool->serve(*p->serving, kPassMs)) {
     }
   });
   p->provider = std::thread([p] {
     while (!p->stop.load())
-      if (!p->pool->run_provider_once(*p->providing)) p->pool->wait_for_provider_work(kTurnMs);
+      if (!p->pool->run_provider_once(*p->providing)) p->pool->wait_for_provider_work(kPassMs);
   });
   return std::unique_ptr<GlobalMemory>(new GlobalMemory(std::move(parts)));
 }

@@ -32,7 +32,7 @@ bool SharedGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
 }
 
 void SharedGuard::hold(uint64_t by) noexcept { session_->coherence().hold(*line_, false, by); }
-void ExclusiveGuard::hold(uint64_t by) noexcept { session_->coherence().hold(*line_, true, by); }
+void ExclusiveGuard::hold(uint64_t by, bool exclusive) noexcept { session_->coherence().hold(*line_, exclusive, by); }
 
 void ExclusiveGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
   if (store_hint(*line_, bytes_, offset, word)) session_->note_dirtied(1);

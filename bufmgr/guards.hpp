@@ -92,8 +92,8 @@ class [[nodiscard]] ExclusiveGuard {
   // As SharedGuard's: optimistic readers see the old or the new word.
   void set_hint(uint16_t offset, uint64_t word) noexcept;
 
-  // As SharedGuard's.
-  void hold(uint64_t by) noexcept;
+  // As SharedGuard's; or in the weaker mode.
+  void hold(uint64_t by, bool exclusive = true) noexcept;
 
  private:
   friend class BufferPool;

@@ -264,13 +264,9 @@ void MiniTransaction::commit() {
     Joined& page = joined_[p];
     ++reinterpret_cast<PageHeader*>(page.bytes)->version;
     page.dirty[0] |= 1;  // the header
-    const bool was_dirty = page.line->is_dirty();
-    dirtied += !was_dirty;
+    dirtied += !page.line->is_dirty();
     page.line->note_change(page.dirty, lsn, sequence);
-    // Who empties the ring may have the frame out of its list just now, and finds it listed when it lists it again: so
-    // it is listed where its first change lies, and not where this one does (frames.dirty-is-listed).
-    const uint64_t first = page.line->first_change();
-    pool_.dirty_.list(pool_.node_->index_of(*page.line), was_dirty && first >= pool_.ring_.tail() ? first : sequence);
+    pool_.dirty_.list(pool_.node_->index_of(*page.line), sequence);  // the first change, if it is not listed yet
   }
   gate.withdraw(session_.id());
   session_.counts_.add(Count::kMiniTransactions);

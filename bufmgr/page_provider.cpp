@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bufmgr/node_shared.hpp"
+#include "bufmgr/verify_written.hpp"
 #include "coherence/write_back_group.hpp"
 
 namespace bufmgr {
@@ -18,8 +19,8 @@ constexpr uint32_t kFramesAtOnce = 32;  // looked at between two checks for peer
 }  // namespace
 
 bool PageProvider::run_once() {
-  // The wish before the push: who has another one meanwhile is not forgotten.
-  const bool wanted = pool_.gate_.take_wish();
+  // The request before the push: another one that comes meanwhile is not forgotten.
+  const bool wanted = pool_.gate_.take_push_request();
   (void)session_.push_redo();
   if (wanted) pool_.node_->ring();  // the message worker looks again
   bool worked = free_some();
@@ -92,22 +93,25 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   // one that is not in the pool.
   uint64_t tail = std::min(pool_.gate_.ring_complete(), ring.pushed());
   uint32_t passed = 0;
-  const auto look = [&](uint32_t frame, bool written, uint64_t first) {
-    if (written) session_.counts_.add(Count::kWrittenBack);
+  const auto look = [&](uint32_t frame) {
     const uint64_t left = pool_.node_->line(frame).first_change();
-    // Nothing is to be written of a line that is not dirty, or whose page is another node's; its first change stays.
-    if (left == Line::kNoChange || (written && left == first)) return;
+    if (left == Line::kNoChange) {
+      dirty.drop(frame);
+      if (const uint64_t anew = pool_.node_->line(frame).first_change(); anew != Line::kNoChange)
+        dirty.list(frame, std::max(anew, ring.tail()));
+      return;
+    }
     // Young, latched, or beyond the flushed log: its records stay, and so do later ones.  Or it has changed again.
-    dirty.list(frame, std::max(left, ring.tail()));
+    dirty.put_back(frame, std::max(left, ring.tail()));
     tail = std::min(tail, left);
   };
   coherence::WriteBackGroup group(session_.coherence_);
-  struct {
-    uint32_t frame;
-    uint64_t first;
-  } grouped[coherence::WriteBackGroup::kLinesMax];
+  uint32_t grouped[coherence::WriteBackGroup::kLinesMax];
   const auto run_group = [&] {
-    group.run([&](int i, bool written) { look(grouped[i].frame, written, grouped[i].first); });
+    group.run([&](int i, bool written) {
+      if (written) session_.counts_.add(Count::kWrittenBack);
+      look(grouped[i]);
+    });
   };
   const auto visit = [&](uint32_t frame) {
     if (meanwhile == Meanwhile::kAttend && passed++ % kFramesAtOnce == 0) {
@@ -117,17 +121,19 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
     Line& line = pool_.node_->line(frame);
     const PageId page = line.page();
     const uint64_t first = line.first_change();
-    if (first == Line::kNoChange) return;
-    if (first >= std::min(position, tail)) return look(frame, false, first);
+    if (first == Line::kNoChange || first >= std::min(position, tail)) return look(frame);
     if (!group.room_for(page)) run_group();
-    grouped[group.size()] = {frame, first};
+    grouped[group.size()] = frame;
     const auto added = group.add(line, page);
-    if (!added || !*added) look(frame, added.ok(), first);
+    if (!added || !*added) look(frame);
   };
   for (uint64_t part = dirty.part_of(ring.tail()); dirty.start_of(part) < tail; ++part) dirty.take(part, visit);
   run_group();
   // log.tail-at-record, log.push-keeps-bytes
   tail = std::max(std::min(tail, pool_.gate_.kept_from()), ring.tail());
+#ifndef NDEBUG
+  verify_written(pool_, session_, tail);
+#endif
   ring.move_tail(session_.unordered_memory(), tail);
   ring.end_emptying();
   return tail >= position;

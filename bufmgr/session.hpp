@@ -103,6 +103,7 @@ class Session {
             .written = moved.get(Counter::kEvictDirty) + moved.get(Counter::kWriteBacks)};
   }
   bool interrupted() noexcept { return interrupts_.pending(); }
+  Interrupts& interrupts() noexcept { return interrupts_; }
 
   // Waits until no session of this node is at work on a record before the last one of this session, so that
   // begin_push() has all of this session's (log.ring-before-prepared).  kFenced, kInterrupted.  REQUIRES: no guard
@@ -122,16 +123,16 @@ class Session {
   void set_holding(bool holding) noexcept { holding_ = holding; }
   bool holding() const noexcept { return holding_; }
   // If so, the page is held.  REQUIRES: no guard held.  Otherwise as PageHolds::hold().
-  coherence::Result<bool> hold_to_read(PageId page, Intent intent = Intent::kRead) {
-    return holding_ ? holds_->hold(page, false, intent) : coherence::Result<bool>(false);
+  coherence::Result<bool> hold_to_read(PageId page, Parts parts = kWholePage, Intent intent = Intent::kRead) {
+    return holding_ ? holds_->hold(page, false, parts, intent) : coherence::Result<bool>(false);
   }
-  coherence::Result<bool> hold_to_write(PageId page) {
-    return holding_ ? holds_->hold(page, true, Intent::kWrite) : coherence::Result<bool>(false);
+  coherence::Result<bool> hold_to_write(PageId page, Parts parts = kWholePage) {
+    return holding_ ? holds_->hold(page, true, parts, Intent::kWrite) : coherence::Result<bool>(false);
   }
   coherence::Status hold_part(PageId from, ExclusiveGuard& part) {
     return holding_ ? holds_->hold_part(from, part) : coherence::Status();
   }
-  // After kHeld: who holds the page.  It may be over by now.
+  // After kHeld: which transaction holds the page.  It may be over by now.
   coherence::Holder held_by() const noexcept { return held_by_; }
   void note_held_by(coherence::Holder holder) noexcept { held_by_ = holder; }  // for PageHolds
 
@@ -209,9 +210,11 @@ class Session {
     if (forget_guard(line, true)) coherence_.unlock_exclusive(line);
   }
 
-  // Whether no other transaction of this node holds the page, which was just latched exclusively; else the latch ends.
-  bool may_change(coherence::Line& line, PageId page) noexcept {
-    return line.free_of_holds() || holds_ == nullptr || look_at_holds(line, page);
+  // Whether no other transaction of this node holds the page, which was just latched exclusively, but for `others`;
+  // else the latch ends.
+  bool may_change(coherence::Line& line, PageId page, Others others = Others::kNone) noexcept {
+    if (line.free_of_holds() || holds_ == nullptr || others == Others::kChecked) return true;
+    return (others == Others::kOfOtherParts && holding_ && holds_->writes(page)) || look_at_holds(line, page);
   }
   bool look_at_holds(coherence::Line& line, PageId page) noexcept;
 

@@ -1,4 +1,4 @@
-// Applying redo to a page image, whoever holds the image: a survivor that repairs, or a server that starts alone.
+// Applying redo to a page image, whatever holds the image: a survivor that repairs, or a server that starts alone.
 //
 //   RecordReader reader(record);                    // whole, out of a ring or a log
 //   while (const RecordPage* page = reader.next_page())

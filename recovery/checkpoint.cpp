@@ -178,10 +178,10 @@ Result<bool> DeltaPages::read(PageId page, std::byte* to, Problem* problem) {
   if (!read) return file_error("read", path_, problem);
   const uint32_t calculated = coherence::crc32c(0, to, kPageSize);
   if (calculated == at->second.checksum) return true;
-  return problem->set(Errc::kCorrupt,
-                      "page %llu of memory node %u in %s is damaged: calculated checksum %u but expected %u",
-                      static_cast<unsigned long long>(page.number()), unsigned(page.node().value), path_, calculated,
-                      at->second.checksum);
+  return problem->set(
+      Errc::kCorrupt,
+      "page verification failed, calculated checksum %u but expected %u: page %llu of memory node %u in %s", calculated,
+      at->second.checksum, static_cast<unsigned long long>(page.number()), unsigned(page.node().value), path_);
 }
 
 Status DeltaPages::write(PageId page, const std::byte* image, Problem* problem) {

@@ -51,8 +51,8 @@ class AllRings {
   int count_ = 0;
 };
 
-// The version comes last: who begins again after a death here finds an image that is old, or whole
-// (repair.version-written-last).
+// The version comes last: a process that begins again after a death here finds an image that is old, or
+// whole (repair.version-written-last).
 Status bring_up_to_date(const AllRings& rings, PageId page, Pool& pool, Memory& memory, Problem* problem) {
   if (const Status there = pool.look_for(page); !there)
     return problem->set(Errc::kCorrupt, "redo has page %u:%llu, and the pool does not", unsigned(page.node().value),

@@ -17,6 +17,9 @@
 //     already is found done.
 // recovery.sweep-in-steps: A step looks at a bounded number of words or pages, and waits for a bounded number of pages.
 //     It holds no guard when it returns.
+// recovery.recording-ends-waits: Where one worker records deaths (repair.recorded-first) and sweeps, its waits in
+//     the sweep end (kInterrupted) when another death is to be recorded: a page of the first dead node may be one
+//     that a session of this node has asked the second one for, and nobody asks anew before that one is repairable.
 // recovery.owner-writes: In 3 no page is taken from a living owner, which may hold it for long: its own sweep writes
 // it.
 #pragma once
@@ -36,6 +39,9 @@ class DeadNodeEnd {
   // A bounded amount of work; whether all is done.  Called again until it is, and perhaps later, too.
   virtual coherence::Result<bool> end(coherence::NodeId dead, uint64_t incarnation) noexcept = 0;
 };
+
+// What the Interrupts of that worker's session say, beside what they say anyway (recovery.recording-ends-waits).
+inline bool is_to_record(bufmgr::BufferPool& pool) noexcept { return !pool.coherence_node().unrecorded().empty(); }
 
 class PageSweep {
  public:

@@ -6,9 +6,8 @@
 // journal.void-behind-hole: Of a node that died, survivors take what its ring has up to the hole; what its log has
 //     behind that never happened.  And the ring may have what its log has not.  So the entry of a death has the ring's
 //     records, and the hole.
-// journal.verdicts-beat-logs: What survivors, an administrator, or a server that is back make of ids that ran or were
-// PREPARED
-//     is here before it is done: a node's log may say otherwise, or no longer say it.
+// journal.verdicts-beat-logs: What survivors, an administrator, or a server that is back make of ids that ran or
+//     were PREPARED is here before it is done: a node's log may say otherwise, or no longer say it.
 //
 //   const auto history = read_history(durable_path, pool_id, saves, &problem);
 //   if (history->of(node).counts(sequence)) ...
@@ -101,7 +100,7 @@ class NodeHistory {
 
 struct History {
   NodeHistory node[coherence::kNodesMax];
-  // Of each transaction the last: who noted another died before it was carried out, and nobody has seen it.
+  // Of each transaction the last: a process that died noted another one, and did not carry it out: nobody has seen it.
   std::vector<Decision> decisions;
   std::optional<uint64_t> life[coherence::kNodesMax];  // the newest of each node
   bool empty() const;

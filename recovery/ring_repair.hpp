@@ -49,7 +49,7 @@ class RingRepair final : public coherence::PageRepair {
   coherence::Result<const RingIndex*> index_of(coherence::NodeId, coherence::Memory&, coherence::Problem*) noexcept;
 
   bufmgr::BufferPool& pool_;
-  // For the threads of this process: whoever comes while the ring is read waits until it has been.
+  // For the threads of this process: one that comes while the ring is read waits until it has been.
   std::atomic<uint32_t> lock_{0};
   Ring ring_[coherence::kNodesMax];
 };

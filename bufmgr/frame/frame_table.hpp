@@ -5,10 +5,9 @@
 // frames.bucket-is-cache-line: A bucket is one cache line: seven slots, a lock and a count.  With two slots per frame
 //     few pages lie outside their home bucket.  The home bucket counts them; if it counts none, a miss ends there.
 // frames.dead-locker-fences: The death of a process that holds a bucket's lock ends its node.  Where it fences the
-// pool,
-//     a session that waits for the lock goes on without it: what the table says is of no use any more.  Where deaths
-//     are repaired, the host ends the node's other processes (extension.orphans-end-server, or the server's crash
-//     restart).
+//     pool, a session that waits for the lock goes on without it: what the table says is of no use any more.  Where
+//     deaths are repaired, the host ends the node's other processes (extension.orphans-end-server, or the server's
+//     crash restart).
 // frames.no-wait-in-bucket: A session waits for nothing under a bucket's lock.  One that waits for the lock itself
 //     sleeps (coherence::SpinGuard).
 #pragma once

@@ -25,8 +25,8 @@ void LogGate::announce(SessionId id) noexcept {
   Announcement& mine = announcements_[id.value];
   // The floor is loaded first: the records up to there have their places before the head that is loaded then.
   const uint64_t floor = shared_->last_lsn.load(std::memory_order_seq_cst);
-  // Both pair with lowest() and begin_push(): who finds an earlier mark and what is said here relies on the records
-  // that this session has written before.
+  // Both pair with lowest() and begin_push(): a reader that finds an earlier mark and what is said here relies on
+  // the records that this session has written before.
   mine.head.store(ring_->head(), std::memory_order_release);
   mine.floor.store(floor, std::memory_order_release);
   shared_->at_work[id.value / kOfOneWord].word.fetch_or(mark_of(id), std::memory_order_seq_cst);  // pairs with lowest()
@@ -107,7 +107,7 @@ void LogGate::arrived(const Push& push) noexcept {
 void LogGate::end_push(SessionId id) noexcept { announcements_[id.value].pushing.store(0, std::memory_order_release); }
 
 uint64_t LogGate::kept_from() const noexcept {
-  uint64_t kept = ring_->pushed();  // first: who says nothing yet begins there, or later
+  uint64_t kept = ring_->pushed();  // first: a session that says nothing yet begins there, or later
   const uint32_t sessions = shared_->sessions.load(std::memory_order_seq_cst);
   for (uint32_t i = 0; i < sessions; ++i)
     if (const uint64_t from = announcements_[i].pushing.load(std::memory_order_seq_cst); from != 0)
@@ -127,7 +127,7 @@ Lsn LogGate::flushed() noexcept {
   return {std::min({durable, floor, shared_->pushed_lsn.load(std::memory_order_acquire)})};  // pairs with arrived()
 }
 
-// Who waits for a flush asks again behind it.
+// A session that waits for a flush asks again behind it.
 void LogGate::request_flush(Lsn lsn) noexcept {
   LogSink* const log = sink();
   if (log != nullptr) log->request_flush(lsn);
@@ -138,7 +138,7 @@ void LogGate::request_flush(Lsn lsn) noexcept {
 }
 
 void LogGate::push(SessionId id, coherence::Memory& memory) noexcept {
-  // Who pushed a record before the log had it has said nothing of its position there.
+  // A session that pushed a record before the log had it has said nothing of its position there.
   if (ring_->pushed() < ring_->head() ||
       shared_->pushed_lsn.load(std::memory_order_relaxed) < shared_->last_lsn.load(std::memory_order_relaxed))
     (void)RedoPush(*this, *ring_, id, 0).run(memory);

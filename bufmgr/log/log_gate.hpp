@@ -2,11 +2,11 @@
 // coherence asks flushed() before every hand-over, eviction and write-back, and a commit asks ring_complete().
 //
 // log.work-is-marked: A session has a mark in a shared word from before its record takes its place until its lines know
-//     of it; what it announced is written before the mark is.  So who asks loads a word for 64 sessions, and looks at
-//     the sessions that are at work, whatever the number of sessions.
+//     of it; what it announced is written before the mark is.  So a reader loads a word for 64 sessions, and looks
+//     at the sessions that are at work, whatever the number of sessions.
 // log.push-keeps-bytes: Bytes that are on their way to the pool are kept, and nothing takes their place in the ring,
 //     until they have arrived: a session that pushes says from where on, and then begins where all before is in the
-//     pool by now.  Who moves the tail loads up to where that is, and then looks what the sessions say.
+//     pool by now.  The session that moves the tail loads up to where that is, and then looks what the sessions say.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class LogGate final : public coherence::LogHorizon {
   struct Shared {
     alignas(64) std::atomic<uint64_t> last_lsn;  // the highest position append() returned
     alignas(64) std::atomic<uint32_t> sessions;  // those at or above this index were never used
-    std::atomic<uint32_t> held;                  // who found the gate held by a session at work: kWorker, kCommits
+    std::atomic<uint32_t> held;                  // which found the gate held by a session at work: kWorker, kCommits
     std::atomic<uint32_t> let_go;                // futex word: grows when such a session withdraws
     std::atomic<uint64_t> pushed_lsn;            // the redo of all up to there is in the pool
     std::atomic<uint32_t> push_wanted;           // 1: a page waits to leave for its redo to be in the pool
@@ -74,7 +74,7 @@ class LogGate final : public coherence::LogHorizon {
   uint64_t kept_from() const noexcept;
   bool push_wanted() const noexcept { return shared_->push_wanted.load(std::memory_order_seq_cst) != 0; }
   // Before the push; false: none is wanted.
-  bool take_wish() noexcept { return push_wanted() && shared_->push_wanted.exchange(0) != 0; }
+  bool take_push_request() noexcept { return push_wanted() && shared_->push_wanted.exchange(0) != 0; }
 
   // For a session that commits (log.ring-before-prepared).  To sleep until a session withdraws, at most `ms`, unless
   // the ring is complete up to `position`: then true, at once.

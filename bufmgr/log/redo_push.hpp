@@ -1,5 +1,5 @@
 // RedoPush: brings a node's redo from its memory into its ring in the pool: all that is complete, of all sessions of
-// the node, in the batch of whoever needs it there.  Several sessions may push the same bytes at once.
+// the node, in the batch of the session that needs it there.  Several sessions may push the same bytes at once.
 //
 //   Batch batch(pool.ring_of(node).at.node());
 //   RedoPush push = session.begin_push();

@@ -18,7 +18,7 @@ const char* data_in(const Record& record) {
 }
 
 // One of four is that nothing is left, one that all is.
-Fate Fate::of(std::mt19937_64& chance) {
+Survival Survival::of(std::mt19937_64& chance) {
   const auto some = [&] {
     const uint64_t which = chance() % 4;
     return which == 0 ? 0.0 : which == 1 ? 1.0 : double(chance() % 1000) / 1000;
@@ -208,15 +208,16 @@ void Disk::apply(Bytes& bytes, const Data& one) {
     memset(bytes.data() + one.at, 0, one.length);
 }
 
-void Disk::lose_power(std::mt19937_64& chance, const Fate& fate) {
+void Disk::lose_power(std::mt19937_64& chance, const Survival& survival) {
   const auto random = [&] { return std::uniform_real_distribution<double>(0, 1)(chance); };
-  const uint64_t first = uint64_t(double(names_.size()) * (fate.names == 0 || fate.names == 1 ? fate.names : random()));
+  const uint64_t first =
+      uint64_t(double(names_.size()) * (survival.names == 0 || survival.names == 1 ? survival.names : random()));
   uint64_t passed = 0;
   for (auto& [number, change] : names_)
-    if (fate.ordered ? passed++ < first : random() < fate.names) make_durable(change);
+    if (survival.ordered ? passed++ < first : random() < survival.names) make_durable(change);
   names_.clear();
   for (const auto& node : nodes_)
-    if (!node->pending.empty()) lose_bytes(node.get(), chance, fate.bytes);
+    if (!node->pending.empty()) lose_bytes(node.get(), chance, survival.bytes);
 }
 
 // A sector has what it had after any one of the changes, or before all; so has the size.

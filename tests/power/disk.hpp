@@ -53,12 +53,12 @@ struct Node {
 };
 
 // How much of what is not durable there is.
-struct Fate {
+struct Survival {
   double bytes = 0, names = 0;  // the chance of each
   bool ordered = false;         // names
-  static Fate of(std::mt19937_64& chance);
+  static Survival of(std::mt19937_64& chance);
 };
-inline constexpr Fate kAll{1, 1, false};
+inline constexpr Survival kAll{1, 1, false};
 
 class Disk {
  public:
@@ -66,7 +66,7 @@ class Disk {
   Disk(const std::string& recording, const std::string& deaf);
   void apply(uint64_t number, const Record&);
   // Ends what apply() can be called for.
-  void lose_power(std::mt19937_64& chance, const Fate&);
+  void lose_power(std::mt19937_64& chance, const Survival&);
   // All that is durable, into a new directory.
   void write(const std::string& target);
   // The path of what a record is about.

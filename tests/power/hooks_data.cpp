@@ -202,7 +202,7 @@ int fallocate(int fd, int mode, off_t at, off_t bytes) {
 
 int fallocate64(int fd, int mode, off64_t at, off64_t bytes) { return fallocate(fd, mode, at, bytes); }
 
-// Who asks for these can do without.
+// A process that asks for these can do without.
 ssize_t copy_file_range(int from, off64_t* from_at, int to, off64_t* to_at, size_t bytes, unsigned flags) {
   static auto* const real = next(&copy_file_range, "copy_file_range");
   uint64_t inode;

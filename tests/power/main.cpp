@@ -124,12 +124,12 @@ void list(const std::string& recording) {
 void make(const std::string& recording, uint64_t end, uint64_t seed, const std::string& target,
           const std::string& deaf) {
   std::mt19937_64 chance(seed * 1'000'003 + end);
-  const Fate fate = seed == kEverything ? kAll : seed == kNothing ? Fate() : Fate::of(chance);
+  const Survival survival = seed == kEverything ? kAll : seed == kNothing ? Survival() : Survival::of(chance);
   Disk disk(recording, deaf);
   Log(recording).each(end, [&](uint64_t number, const Record& record) { disk.apply(number, record); });
-  disk.lose_power(chance, fate);
+  disk.lose_power(chance, survival);
   disk.write(target);
-  printf("bytes %.2f, names %.2f%s\n", fate.bytes, fate.names, fate.ordered ? " in order" : "");
+  printf("bytes %.2f, names %.2f%s\n", survival.bytes, survival.names, survival.ordered ? " in order" : "");
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ Recorder::Change::Change(Recorder& recorder) : recorder_(recorder), errno_(errno
       pthread_mutex_consistent(&header.mutex);
     }
     header.inside.store(1);
-    if (header.paused.load() == 0) break;  // who pauses looks at `inside` afterwards
+    if (header.paused.load() == 0) break;  // the test that pauses looks at `inside` afterwards
     header.inside.store(0);
     pthread_mutex_unlock(&header.mutex);
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);

@@ -1,7 +1,7 @@
 // The recording end of record.hpp, in each process that is recorded.
 //
 // Threads: any.  Signal handlers: those that would come while the lock is held wait.  A process that is killed there
-// breaks the recording; who kills sets Header::paused before.
+// breaks the recording; a test that kills sets Header::paused before.
 #pragma once
 
 #include <signal.h>

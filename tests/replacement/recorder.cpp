@@ -30,8 +30,8 @@ RECORDED(Result<SharedGuard>, fix_shared, "10fix_sharedERNS_7SessionEN9coherence
          (BufferPool & pool, Session& session, PageId page, Intent intent), (pool, session, page, intent))
 RECORDED(Result<SharedGuard>, try_shared, "10try_sharedERNS_7SessionEN9coherence6PageIdE",
          (BufferPool & pool, Session& session, PageId page), (pool, session, page))
-RECORDED(Result<ExclusiveGuard>, fix_exclusive, "13fix_exclusiveERNS_7SessionEN9coherence6PageIdE",
-         (BufferPool & pool, Session& session, PageId page), (pool, session, page))
+RECORDED(Result<ExclusiveGuard>, fix_exclusive, "13fix_exclusiveERNS_7SessionEN9coherence6PageIdENS_6OthersE",
+         (BufferPool & pool, Session& session, PageId page, Others others), (pool, session, page, others))
 RECORDED(Result<ExclusiveGuard>, try_exclusive, "13try_exclusiveERNS_7SessionEN9coherence6PageIdE",
          (BufferPool & pool, Session& session, PageId page), (pool, session, page))
 RECORDED(Result<OptimisticGuard>, fix_optimistic, "14fix_optimisticERNS_7SessionEN9coherence6PageIdENS3_6IntentE",

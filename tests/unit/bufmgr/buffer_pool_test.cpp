@@ -123,7 +123,7 @@ TEST(BufferPool, OddCopiesAreExact) {
   EXPECT_TRUE(look->validate());
 }
 
-TEST(BufferPool, StampsNeedOwnershipAndNoRedo) {
+TEST(BufferPool, HintsNeedOwnershipAndNoRedo) {
   Cluster cluster({.nodes = 2});
   auto a = cluster.session(0), b = cluster.session(1);
   const PageId id = *cluster.pool(0).allocate(*a, 1);

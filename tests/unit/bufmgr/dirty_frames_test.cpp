@@ -21,7 +21,10 @@ struct Lists {
         dirty((memset(memory.get(), 0, DirtyFrames::bytes_for(frames)), memory.get()), kRingBytes) {}
   std::vector<uint32_t> taken(uint64_t part) {
     std::vector<uint32_t> frames;
-    dirty.take(part, [&](uint32_t frame) { frames.push_back(frame); });
+    dirty.take(part, [&](uint32_t frame) {
+      frames.push_back(frame);
+      dirty.drop(frame);
+    });
     return frames;
   }
   std::unique_ptr<void, decltype(&free)> memory;
@@ -41,6 +44,20 @@ TEST(DirtyFrames, AFrameIsInTheListOfItsFirstChangeAndOnlyThere) {
   EXPECT_EQ(lists.taken(late), std::vector<uint32_t>{8});
   lists.dirty.list(7, 9000);
   EXPECT_EQ(lists.taken(late), std::vector<uint32_t>{7});
+}
+
+// A session changes a frame while it is taken.  If it listed the frame itself, and stood still before it has, the frame
+// would be in no list.
+TEST(DirtyFrames, AFrameThatIsTakenCountsAsListed) {
+  Lists lists(100);
+  const uint64_t part = lists.dirty.part_of(1000);
+  lists.dirty.list(7, 1000);
+  lists.dirty.take(part, [&](uint32_t frame) {
+    lists.dirty.list(frame, 9000);      // the session's second change
+    lists.dirty.put_back(frame, 1000);  // the first one is not in the pool yet
+  });
+  EXPECT_EQ(lists.taken(lists.dirty.part_of(9000)), std::vector<uint32_t>{});
+  EXPECT_EQ(lists.taken(part), std::vector<uint32_t>{7});
 }
 
 TEST(DirtyFrames, WhatARingHoldsAtOnceSharesNoList) {
@@ -77,8 +94,10 @@ TEST(DirtyFrames, NoChangeIsMissed) {
   const auto pass = [&](bool all) {
     for (uint64_t part = 0; part < DirtyFrames::kLists; ++part)
       lists.dirty.take(part, [&](uint32_t frame) {
-        if (!all && random() % 3 == 0) return lists.dirty.list(frame, head.load());  // busy
+        if (!all && random() % 3 == 0) return lists.dirty.put_back(frame, head.load());  // busy
         written[frame].store(changed[frame].load(std::memory_order_relaxed), std::memory_order_relaxed);
+        lists.dirty.drop(frame);
+        if (changed[frame].load(std::memory_order_relaxed) != written[frame]) lists.dirty.list(frame, head.load());
       });
   };
   while (working != 0) pass(false);

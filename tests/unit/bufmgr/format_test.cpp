@@ -1,5 +1,5 @@
-// Bytes as they lie in logs and rings: what a build of before has written is read.  Who changes the format gives it a
-// number of its own (log.unknown-format-refused; docs/UPGRADING.md).
+// Bytes as they lie in logs and rings: what a build of before has written is read.  An author who changes the format
+// gives it a number of its own (log.unknown-format-refused; docs/UPGRADING.md).
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -76,7 +76,7 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
 }
 
 // frames.dead-locker-fences.  Processes that died hold the locks of all buckets.
-TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
+TEST(FrameTable, AFenceEndsTheWaitForTheLockOfAProcessThatDied) {
   constexpr uint32_t kFrames = 8;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
   std::atomic<uint32_t> fence{0};
@@ -119,7 +119,7 @@ size_t home_of(PageId page, uint32_t frames) {
 
 // frames.no-wait-in-bucket.  A process that came late for a page has the latch of a frame that is free by now, and does
 // not run.  Only the session that got that frame waits for it, though the others' pages lie in the same bucket.
-TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
+TEST(FrameTable, ALatchOnAFreeFrameHoldsUpTheSessionThatGotThatFrameOnly) {
   constexpr uint32_t kFrames = 64;
   gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .workers = false});
   gcl_test::Switch no_more;

@@ -1,4 +1,5 @@
-// LogGate: up to where the ring is complete (log.work-is-marked), and who waits for that (log.ring-before-prepared).
+// LogGate: up to where the ring is complete (log.work-is-marked), and the sessions that wait for that
+// (log.ring-before-prepared).
 #include "bufmgr/log/log_gate.hpp"
 
 #include <atomic>
@@ -66,7 +67,7 @@ TEST(LogGate, EverySessionAtWorkHoldsIt) {
   }
 }
 
-// Sessions in two words, and readers who check what the gate promises: all below ring_complete() is there, and so is
+// Sessions in two words, and readers that check what the gate promises: all below ring_complete() is there, and so is
 // all up to the place of a record that is in the log up to flushed(), and to what a push says.  The records are plain
 // bytes: ThreadSanitizer sees whether what is promised has happened before.
 TEST(LogGate, WhatItPromisesIsThere) {
@@ -119,7 +120,7 @@ TEST(LogGate, WhatItPromisesIsThere) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(LogGate, WhoWaitsForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
+TEST(LogGate, AWaiterForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
   Gate g;
   LogGate& gate = g.gate;
   for (uint16_t i = 0; i < 3; ++i) gate.enlist(SessionId{i});
@@ -144,7 +145,7 @@ TEST(LogGate, WhoWaitsForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
 }
 
 // log.push-keeps-bytes
-TEST(LogGate, WhatIsOnItsWayIsKeptWhoeverElsePushes) {
+TEST(LogGate, WhatIsOnItsWayIsKeptThoughAnotherSessionPushes) {
   Gate g;
   for (const uint16_t id : {1, 2}) g.gate.enlist({id});
   g.ring_shared.pushed = 40;
@@ -177,7 +178,7 @@ TEST(LogGate, ARecordThatWasPushedBeforeTheLogHadItsPositionIsPushedOnceMoreForT
   EXPECT_EQ(g.gate.flushed().value, 50u);
 }
 
-TEST(LogGate, WhoWantsAPageToLeaveHasItsRedoPushed) {
+TEST(LogGate, APageThatIsToLeaveHasItsRedoPushed) {
   Gate g;
   g.gate.enlist({1});
   g.gate.announce({1});
@@ -188,7 +189,7 @@ TEST(LogGate, WhoWantsAPageToLeaveHasItsRedoPushed) {
   g.sleeps = 1;
   g.gate.request_flush({50});
   EXPECT_EQ(g.called, 1u);
-  EXPECT_TRUE(g.gate.take_wish());
+  EXPECT_TRUE(g.gate.take_push_request());
   g.push({1});
   EXPECT_FALSE(g.gate.push_wanted());
   g.gate.request_flush({50});

@@ -107,7 +107,7 @@ class Asker {
 
 // N6 of coherence, provider.passes-answer-peers: a node that leaves empties its ring page by page; a peer asks for one
 // of the last pages.
-TEST(Members, WhoLeavesAnswersWhileHisRingIsEmptied) {
+TEST(Members, ANodeThatLeavesAnswersWhileItsRingIsEmptied) {
   constexpr int kAskedAt = 40;
   gcl_test::Cluster cluster({.nodes = 2, .frames = 256});
   auto mine = cluster.session(0);

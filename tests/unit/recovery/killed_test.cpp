@@ -190,7 +190,7 @@ TEST_F(Killed, EveryCommittedChangeIsRead) {
 }
 
 // The survivor dies, too: the next one that comes finds all of it.
-TEST_F(Killed, EveryCommittedChangeIsReadByWhoComesWhenAllAreDead) {
+TEST_F(Killed, EveryCommittedChangeIsReadByTheNodeThatComesWhenAllAreDead) {
   for (int life = 0; life < 3; ++life) {
     live_and_die(life);
     cluster_.kill(0);

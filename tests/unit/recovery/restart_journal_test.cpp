@@ -140,7 +140,7 @@ TEST_F(RestartJournal, VerdictsAndDecisionsComeBackInOrder) {
   }));
 }
 
-// Who noted the others died before it carried them out: nobody has seen them.
+// The others were noted by processes that died before they carried them out: nobody has seen them.
 TEST_F(RestartJournal, OfATransactionTheLastDecisionCounts) {
   for (const Decision& one : {Decision{77, true}, {78, false}, {77, false}, {78, true}, {78, true}})
     EXPECT_TRUE(note_decision(*pool_, one, kTry, &problem_).ok());

@@ -161,7 +161,7 @@ TEST_F(RingRepairTest, TheSweepFreesTheNameAndTheRing) {
     cluster_.kill(1);
     ASSERT_TRUE(repairable(1));
     EXPECT_TRUE(sweep(1, {0, 2}));
-    for (const PageId id : pages_) {  // who waited for the node would wait for ever
+    for (const PageId id : pages_) {  // a session that waited for the node would wait for ever
       const coherence::LatchWord word = cluster_.pool(0).coherence_pool().peek_latch(id);
       ASSERT_FALSE((word.has_holder() && word.holder() == NodeId{1}) || word.readers().has(NodeId{1}))
           << "page " << id.raw;
