@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "bufmgr/page_holds.hpp"
 #include "extension/engine/heap/row.hpp"
 
 namespace engine::blink {
@@ -64,6 +65,13 @@ struct IntegerOrder {
     return (number < found) != descending ? -1 : 1;
   }
 };
+
+// blink.integers-are-parts: An entry of a tree whose first attribute is an integer belongs to the part of its leaf that
+//     the integer says, whatever comes behind it.  So equal keys have one part, and a range whose bounds begin with one
+//     integer has one, too.  Of all other keys the whole leaf is held.
+inline bufmgr::Parts parts_of(const IntegerOrder& first) noexcept {
+  return first.decides ? bufmgr::part(uint64_t(first.number)) : bufmgr::kWholePage;
+}
 
 // The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
 // user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns

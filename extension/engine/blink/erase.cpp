@@ -56,7 +56,7 @@ bool unchanged(const Ground& g, const DeadEntries& dead) {
 Result<Erased> erase(const Ground& g, DeadEntries& dead) {
   bufmgr::MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(1)));
-  return erase_from(change, g.pool->fix_exclusive(*g.session, dead.leaf), dead);
+  return erase_from(change, g.pool->fix_exclusive(*g.session, dead.leaf, bufmgr::Others::kOfOtherParts), dead);
 }
 
 Result<uint32_t> erase_if_cheap(const Ground& g, DeadEntries& dead) {
@@ -65,7 +65,7 @@ Result<uint32_t> erase_if_cheap(const Ground& g, DeadEntries& dead) {
   GCL_TRY(change.reserve(log_space(1)));
   auto page = g.pool->try_exclusive(*g.session, dead.leaf);
   if (!page && page.error() == Errc::kWouldBlock && dead.count >= kEraseShared && unchanged(g, dead))
-    page = g.pool->fix_exclusive(*g.session, dead.leaf);
+    page = g.pool->fix_exclusive(*g.session, dead.leaf, bufmgr::Others::kOfOtherParts);
   auto erased = erase_from(change, std::move(page), dead);
   if (erased) return erased->gone;
   const Errc error = erased.error();

@@ -50,13 +50,13 @@ Result<Put> put(const Ground& g, const Gate& gate, const InsertPosition& where, 
   ExclusiveGuard gate_page;
   const bool apart = gate.page.valid() && gate.page != where.page;
   if (apart) {
-    auto guard = g.pool->fix_exclusive(*g.session, gate.page);
+    auto guard = g.pool->fix_exclusive(*g.session, gate.page, bufmgr::Others::kOfOtherParts);
     if (!guard) return guard.error();
     gate_page = guard.take();
     if (gate_page.header().version != gate.version) return Put::kMoved;
   }
   if (apart) g.session->next_wait(bufmgr::WaitOrder::kRight);
-  auto leaf = g.pool->fix_exclusive(*g.session, where.page);
+  auto leaf = g.pool->fix_exclusive(*g.session, where.page, bufmgr::Others::kOfOtherParts);
   if (!leaf) return leaf.error();
   const Head head = head_of(*leaf);
   uint32_t index;
@@ -114,7 +114,7 @@ Status find_place_held(const Ground& g, Comparator& compare, const Seek& seek, P
   for (;;) {
     GCL_TRY(find_place(g, compare, seek, from, a));
     if (!holds) return {};
-    auto newly = g.session->hold_to_write(a.where.page);
+    auto newly = g.session->hold_to_write(a.where.page, parts_of(compare.integer_order(seek.search)));
     if (!newly) return newly.error();
     if (!*newly) return {};
     from = a.where.page;

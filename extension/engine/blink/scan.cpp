@@ -180,10 +180,18 @@ Status Scan::seek(Way way) {
   }
 }
 
+// A range whose bounds are one integer has entries with that alone (blink.integers-are-parts).
+bufmgr::Parts Scan::parts_of_range() const {
+  if (range_.low.search == nullptr || range_.high.search == nullptr) return bufmgr::kWholePage;
+  const IntegerOrder low = compare_->integer_order(range_.low.search);
+  const IntegerOrder high = compare_->integer_order(range_.high.search);
+  return low.decides && high.decides && low.number == high.number ? parts_of(low) : bufmgr::kWholePage;
+}
+
 // What is read after that stays as it is until the transaction's end.
 Status Scan::hold(PageId leaf, bool* newly) {
   if (!holds_) return {};
-  auto held = session_->hold_to_read(leaf);
+  auto held = session_->hold_to_read(leaf, parts_of_range());
   if (!held) return held.error();
   if (newly != nullptr) *newly = *held;
   return {};

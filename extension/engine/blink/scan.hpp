@@ -70,6 +70,7 @@ class Scan {
   void begin_before(PageId first);
   Status seek(Way way);
   Status hold(PageId leaf, bool* newly);
+  bufmgr::Parts parts_of_range() const;
   Errc gather(Way way, PageId id, const Source& page, const Head& head);
   Errc find_ends(Way way, const Source& page, const Head& head, Ends& ends);
   Errc find_low(const Seek& low, bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from);

@@ -9,6 +9,7 @@ namespace {
 
 using bufmgr::ExclusiveGuard;
 using bufmgr::MiniTransaction;
+using bufmgr::Others;
 using bufmgr::WaitOrder;
 
 // A page in private memory, and the two it becomes.  Plain data.
@@ -56,11 +57,15 @@ void fill_halves(Plan& plan, uint32_t split) {
   if (plan.head.special.has_right()) plan.right.set_high(high_of(plan.page, plan.head));
 }
 
+// The transactions that may hold a page that is split: of a leaf, those that get the same of the new page (hold_part);
+// of an inner page, those that have read it when it was the root, and a leaf.
+Others others_of(const Head& head) { return head.leaf() ? Others::kOfOtherParts : Others::kChecked; }
+
 // (1), with the new page `fresh`.  False: the page changed since the plan was made.
 Result<bool> split_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(3)));
-  auto page = g.pool->fix_exclusive(*g.session, id);
+  auto page = g.pool->fix_exclusive(*g.session, id, others_of(plan.head));
   if (!page) return page.error();
   if (page->header().version != plan.head.version) return false;
   g.session->next_wait(WaitOrder::kNew);
@@ -69,8 +74,9 @@ Result<bool> split_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
   ExclusiveGuard old_sibling;
   const PageId old_right = plan.head.special.right;
   if (old_right.valid()) {
+    // A transaction that holds that page has read its entries, not where its left neighbour is.
     g.session->next_wait(WaitOrder::kRight);
-    auto guard = g.pool->fix_exclusive(*g.session, old_right);
+    auto guard = g.pool->fix_exclusive(*g.session, old_right, Others::kChecked);
     if (!guard) return guard.error();
     old_sibling = guard.take();
   }
@@ -99,7 +105,7 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   auto child = g.pool->fix_exclusive(*g.session, fresh);
   if (!child) return child.error();
   g.session->next_wait(WaitOrder::kNew);
-  auto root = g.pool->fix_exclusive(*g.session, g.root);
+  auto root = g.pool->fix_exclusive(*g.session, g.root, others_of(plan.head));
   if (!root) return root.error();
   if (root->header().version != plan.head.version) return false;
   if (plan.head.leaf()) GCL_TRY(g.session->hold_part(g.root, *child));
@@ -134,16 +140,17 @@ Status carry_out(const Ground& g, PageId id, Plan& plan, bool is_root, bool& don
 
 enum class Linked : uint8_t { kDone, kElsewhere, kFull };
 
-// (2), if `parent` still has the downlink of `left`.  kFull: learns the parent's version and the place.
+// (2), if `parent` still has the downlink of `left`.  kFull: learns the parent's version and the place.  A transaction
+// that holds one of them has read entries: of a leaf, which stay; of the root, when it was a leaf.
 Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_t& version, uint32_t& index) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(1) + 256));
-  auto page = g.pool->fix_exclusive(*g.session, left);
+  auto page = g.pool->fix_exclusive(*g.session, left, Others::kChecked);
   if (!page) return page.error();
   const Head head = head_of(*page);
   if (!head.incomplete()) return Linked::kDone;
   g.session->next_wait(WaitOrder::kUp);
-  auto above = g.pool->fix_exclusive(*g.session, parent);
+  auto above = g.pool->fix_exclusive(*g.session, parent, Others::kChecked);
   if (!above) return above.error();
   const Head up = head_of(*above);
   if (up.special.level != head.special.level + 1 || up.gone()) return Linked::kElsewhere;

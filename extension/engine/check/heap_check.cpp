@@ -129,7 +129,7 @@ Status HeapCheck::learn_creator(uint16_t line, Findings& findings) {
   return {};
 }
 
-// (check.ended-was-made) who ends a version has seen that it was made.
+// (check.ended-was-made) a transaction that ends a version has seen that it was made.
 void HeapCheck::check_order(uint16_t line, Findings& findings) {
   const History& version = history_[line];
   if (!version.row.ended() || !version.deleter || !version.deleter->committed()) return;

@@ -36,7 +36,7 @@ void DdlRepair::take_over_slot(DdlSlot slot, Dead dead) {
   if (slot.replace_owner(owner, posted ? heir(slot.number()) : DdlHolder{})) host_.freed();
 }
 
-// Of a transaction that is in doubt, or has an heir, who frees them.
+// Of a transaction that is in doubt, or has an heir, which frees them.
 bool DdlRepair::is_kept(DdlHolder holder) {
   for (int i = 0; i < channel_.slots(); ++i) {
     DdlSlot slot = channel_.slot(i);

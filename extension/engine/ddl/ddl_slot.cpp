@@ -104,7 +104,7 @@ bool DdlSlot::read_body(const DdlMessage& message, void* to) {
 
 uint64_t DdlSlot::acknowledged() { return region_->load(cell(region_->self(), offsetof(DdlCell, ack))) >> 1; }
 
-// Its owner; and where that has given it up, who had it.
+// Its owner; and where that has given it up, the node that had it.
 NodeId DdlSlot::who_waits() {
   const DdlHolder waits = owner();
   if (waits.held()) return waits.node();

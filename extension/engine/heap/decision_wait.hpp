@@ -15,6 +15,7 @@
 
 #include <vector>
 
+#include "bufmgr/page_holds.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -44,15 +45,21 @@ class RowReads {
  public:
   explicit RowReads(TxnSystem& txns) : txns_(txns) {}
   // REQUIRES: the rows are copied after this.
-  void begin() { again_ = false; }
+  void begin() {
+    again_ = false;
+    parts_ = 0;
+  }
   // As visible().  An MVCC snapshot is older than the copy: a maker that had still to commit then is not seen, whatever
   // is known by now.
   Result<bool> sees(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
+    parts_ |= bufmgr::part(at.line);
     const bool newest = snapshot.kind == SnapshotKind::kDirty || snapshot.kind == SnapshotKind::kSelf;
     return newest ? sees_now(row, at, snapshot, running) : visible(txns_, row, at, snapshot, running);
   }
   // Whether something that was seen might have been taken back before its maker committed.
   bool again() const { return again_; }
+  // Where the versions lie that were looked at since begin().
+  bufmgr::Parts parts() const { return parts_; }
 
  private:
   Result<bool> sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
@@ -61,6 +68,7 @@ class RowReads {
   TxnSystem& txns_;
   std::vector<TxnId>
       learned_;  // makers whose commit an earlier read has learned; the cache of statuses may have lost it
+  bufmgr::Parts parts_ = 0;
   bool again_ = false;
 };
 

@@ -188,7 +188,9 @@ class Heap {
   Result<bool> satisfies(Tid tid, const Snapshot& snapshot);
   // The newest version that the snapshot sees, following updates from `tid` (PostgreSQL's currtid).
   Result<Tid> latest(Tid tid, const Snapshot& snapshot);
-  Result<RowProbe> probe(Tid root);
+  // `learns`: the transaction learns something of the row by it, and holds it if it holds what it reads; else that is
+  // for housekeeping alone (serializable.housekeeping-skips).
+  Result<RowProbe> probe(Tid root, bool learns = true);
   // RowProbe::dead_to_all, and nothing else; false where that would have to be asked of the pool.
   Result<bool> dead_to_all(Tid root);
   // Whether the relation has such a place.
@@ -251,8 +253,10 @@ class Heap {
   Status list_versions(uint32_t block, PageRows& to, Describe describe);
   Result<PageId> page_of(uint32_t block);
   // Before a page is read for a snapshot, or written.  REQUIRES: no guard held.
-  Status hold_to_read(PageId page, const Snapshot& snapshot, Intent intent);
-  Status hold_to_write(PageId page);
+  // Of rows that are reached by what names them: parts of the page (serializable.rows-are-parts).
+  Status hold_to_read(PageId page, const Snapshot& snapshot, Intent intent, bufmgr::Parts parts = bufmgr::kWholePage);
+  Status hold_to_write(PageId page, bufmgr::Parts parts);
+  Status hold_to_insert(PageId page);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it
   Status load_map();
   Status load_own_maps();

@@ -65,7 +65,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   if (!id) return id.error();
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
-  GCL_TRY(hold_to_write(*page));
+  GCL_TRY(hold_to_write(*page, bufmgr::part(tid.offset)));
   Holders holders;
   RowQueuePosition queue(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
@@ -74,7 +74,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
     {
       MiniTransaction change(txns_.pool(), txns_.session());
       GCL_TRY(change.reserve(2 * kLogForHeader + kLogForLock));
-      auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
+      auto guard = txns_.pool().fix_exclusive(txns_.session(), *page, bufmgr::Others::kOfOtherParts);
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
@@ -255,19 +255,20 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     if (!target) return target.error();
     other = *target;
   }
-  GCL_TRY(hold_to_write(*page));
-  if (elsewhere) GCL_TRY(hold_to_write(other));
+  // The new version needs no part of its own: nothing but the old one and entries, all held, lead to it.
+  GCL_TRY(hold_to_write(*page, bufmgr::part(request.tid.offset)));
+  if (elsewhere) GCL_TRY(hold_to_insert(other));
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
   GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock +
                          (update.pruned.version != 0 ? kLogForPrune : 0)));
   // Two heap pages are latched in the order of their ids.
-  auto first = pool.fix_exclusive(session, std::min(*page, other));
+  auto first = pool.fix_exclusive(session, std::min(*page, other), bufmgr::Others::kOfOtherParts);
   if (!first) return first.error();
   ExclusiveGuard second;
   if (elsewhere) {
     session.next_wait(bufmgr::WaitOrder::kById);
-    auto guard = pool.fix_exclusive(session, std::max(*page, other));
+    auto guard = pool.fix_exclusive(session, std::max(*page, other), bufmgr::Others::kOfOtherParts);
     if (!guard) return guard.error();
     second = guard.take();
   }

@@ -42,10 +42,10 @@ Result<uint32_t> Heap::multi_insert(std::span<const RowImage> rows, uint32_t com
     GCL_TRY(ensure_target(row_bytes(rows[0])));
     auto page = page_of(target_);
     if (!page) return page.error();
-    GCL_TRY(hold_to_write(*page));
+    GCL_TRY(hold_to_insert(*page));
     MiniTransaction change(pool, txns_.session());
     GCL_TRY(change.reserve(2 * coherence::kPageSize + kLinesMax * 4));
-    auto guard = pool.fix_exclusive(txns_.session(), *page);
+    auto guard = pool.fix_exclusive(txns_.session(), *page, bufmgr::Others::kOfOtherParts);
     if (!guard) return guard.error();
     uint16_t line = line_for(*guard);
     uint32_t place = place_for(*guard, line, row_bytes(rows[0]));
@@ -102,7 +102,7 @@ Status Heap::abandon(Tid tid) {
   if (!page) return page.error();
   MiniTransaction change(txns_.pool(), txns_.session());
   GCL_TRY(change.reserve(kLogForHeader));
-  auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
+  auto guard = txns_.pool().fix_exclusive(txns_.session(), *page, bufmgr::Others::kOfOtherParts);
   if (!guard) return guard.error();
   HeapPage view(guard->bytes());
   VERIFY(tid.offset >= 1 && tid.offset <= view.lines() && view.line(tid.offset).normal());

@@ -99,10 +99,10 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   auto page = page_of(lock.tid.block);
   if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
   lock.page = *page;
-  GCL_TRY(hold_to_write(*page));
+  GCL_TRY(hold_to_write(*page, bufmgr::part(lock.tid.offset)));
   MiniTransaction change(txns_.pool(), txns_.session());
   GCL_TRY(change.reserve(kLogForHeader + kLogForLock));
-  auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
+  auto guard = txns_.pool().fix_exclusive(txns_.session(), *page, bufmgr::Others::kOfOtherParts);
   if (!guard) return guard.error();
   if (!line_is_row(*guard, lock.tid.offset)) return nothing_there();
   HeapPage view(guard->bytes());

@@ -92,18 +92,22 @@ Status Heap::create_at(TxnSystem& txns, PageId page) {
   return {};
 }
 
-Status Heap::hold_to_read(PageId page, const Snapshot& snapshot, Intent intent) {
+Status Heap::hold_to_read(PageId page, const Snapshot& snapshot, Intent intent, bufmgr::Parts parts) {
   if (!snapshot.strict || !holds_reads_) return {};
-  auto held = intent == Intent::kWrite && holds_writes_ ? txns_.session().hold_to_write(page)
-                                                        : txns_.session().hold_to_read(page, intent);
+  auto held = intent == Intent::kWrite && holds_writes_ ? txns_.session().hold_to_write(page, parts)
+                                                        : txns_.session().hold_to_read(page, parts, intent);
   return held ? Status{} : Status{held.error()};
 }
 
-Status Heap::hold_to_write(PageId page) {
+Status Heap::hold_to_write(PageId page, bufmgr::Parts parts) {
   if (!holds_writes_) return {};
-  auto held = txns_.session().hold_to_write(page);
+  auto held = txns_.session().hold_to_write(page, parts);
   return held ? Status{} : Status{held.error()};
 }
+
+// Entries, which are held, lead to a new row, and reads of the whole page: any part meets those, one of the session's
+// own meets few others.
+Status Heap::hold_to_insert(PageId page) { return hold_to_write(page, bufmgr::part(txns_.session().id().value)); }
 
 // The directory first: while it is held, no map comes; while a map is held, no page comes to it.
 Status Heap::hold_map() {

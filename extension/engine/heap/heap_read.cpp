@@ -81,7 +81,11 @@ Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte*
 Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
-  GCL_TRY(hold_to_read(*page, snapshot, intent));
+  // What an entry leads to is its row's, and nobody else's; a version that is named by
+  // itself may be one that nothing has led to (serializable.rows-are-parts).
+  bufmgr::Parts parts = chain ? bufmgr::part(tid.offset) : bufmgr::kWholePage;
+  GCL_TRY(hold_to_read(*page, snapshot, intent, parts));
+  const bool holds = snapshot.strict && holds_reads_;
   RowReads reads(txns_);
   RowRead before;
   std::vector<std::byte> row_before;
@@ -91,6 +95,11 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
     auto read = read_once(*page, tid, chain, snapshot, to, intent, reads, &running);
     if (!read) return read;
     if (reads.again()) continue;
+    if (holds && (reads.parts() & ~parts) != 0) {
+      parts |= reads.parts();
+      GCL_TRY(hold_to_read(*page, snapshot, intent, parts));
+      continue;
+    }
     if (!running.valid()) {
       if (read->found || !before.waited) return read;
       std::copy(row_before.begin(), row_before.end(), to);
@@ -243,14 +252,22 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe*
   return true;
 }
 
-Result<RowProbe> Heap::probe(Tid root) {
+Result<RowProbe> Heap::probe(Tid root, bool learns) {
   auto page = page_of(root.block);
   if (!page) return not_found(page.error()) ? Result<RowProbe>(RowProbe{}) : page.error();
-  GCL_TRY(hold_to_read(*page, {.strict = txns_.session().holding()}, Intent::kRead));
+  const Snapshot held{.strict = learns && txns_.session().holding()};
+  bufmgr::Parts parts = bufmgr::part(root.offset);
+  GCL_TRY(hold_to_read(*page, held, Intent::kRead, parts));
   for (RowReads reads(txns_);;) {
     reads.begin();
     auto found = probe_once(*page, root, reads);
-    if (!found || !reads.again()) return found;
+    if (!found) return found;
+    if (held.strict && holds_reads_ && (reads.parts() & ~parts) != 0) {
+      parts |= reads.parts();
+      GCL_TRY(hold_to_read(*page, held, Intent::kRead, parts));
+      continue;
+    }
+    if (!reads.again()) return found;
   }
 }
 
@@ -359,7 +376,7 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
   // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Its rows that
   // are not ended are seen, without asking.
   RowTxn seen_creator{};
-  // Who looks for the newest learns each status behind its row (heap.commit-needs-younger-read).
+  // A reader that looks for the newest learns each status behind its row (heap.commit-needs-younger-read).
   std::optional<PageStatuses> statuses;
   if (snapshot.kind == SnapshotKind::kMvcc) statuses.emplace(txns_, view);
   for (uint16_t line = 1, lines = view.lines(); line <= lines; ++line) {

@@ -70,11 +70,10 @@ class Plan {
       if (asks_ == Asks::kNo && !is_known(row)) return Errc::kNotFound;
       if (statuses) GCL_TRY(statuses->before(line, row));
       bool mine;
-      auto life = liveness(txns_, row, &mine);
+      auto life = liveness(txns_, row, &mine, &never_[line]);  // one answer says both (heap.judged-once)
       if (!life) return life.error();
       life_[line] = *life;
       recently_dead_ += *life == Liveness::kRecentlyDead;
-      never_[line] = *life == Liveness::kDead && never_made(row);
       if (*life != Liveness::kLive) continue;
       live_creator_ = row.creator;
       if (row.creator.kind() == RowTxnKind::kInserted) hint_[hints_++] = line;
@@ -157,17 +156,10 @@ class Plan {
 
   // Whether liveness() and is_successor() have nothing to ask for.
   bool is_known(const RowHeader& row) const {
-    auto known = [&](TxnId id) { return txns_.current().is_mine(id) || txns_.known_status(id); };
-    return (row.creator.kind() != RowTxnKind::kInserted || known(row.creator.id())) &&
-           (!row.ended() || known(row.deleter.id()));
-  }
-
-  // Dead because it was never made, rather than because it was ended.
-  bool never_made(const RowHeader& row) const {
-    if (row.creator.kind() == RowTxnKind::kAborted) return true;
-    if (row.creator.kind() != RowTxnKind::kInserted) return false;
-    auto status = txns_.known_status(row.creator.id());  // liveness() has just learned it
-    return status ? status->aborted() : false;
+    const bool made = row.creator.kind() == RowTxnKind::kInserted, ended = row.ended();
+    const auto keep = [&](TxnId id) { return txns_.current().is_mine(id) || txns_.keep_known(id); };
+    return (!made || keep(row.creator.id())) && (!ended || keep(row.deleter.id())) &&
+           (!made || !ended || txns_.are_kept(row.creator.id(), row.deleter.id()));
   }
 
   void remove(uint16_t line, Line to) {
@@ -196,6 +188,7 @@ class Plan {
       if (!row.chain_goes_on() || next < 1 || next > view_.lines() || !view_.line(next).normal()) break;
       RowHeader successor = view_.row_header(next);
       if (!successor.heap_only()) break;
+      if (asks_ == Asks::kNo && !is_known(row)) return Errc::kNotFound;  // what a later row needed has its place
       auto same = is_successor(txns_, row, successor);
       if (!same) return same.error();
       if (!*same) break;

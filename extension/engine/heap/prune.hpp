@@ -12,8 +12,8 @@ namespace engine {
 // REQUIRES: joined.
 void put_page(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const std::byte* to, bool rows);
 
-// A page as prune will leave it, made on a private copy (Heap::plan_prune()).  Who changes the page for another reason
-// writes it in the same mini-transaction.
+// A page as prune will leave it, made on a private copy (Heap::plan_prune()).  A session that changes the page for
+// another reason writes it in the same mini-transaction.
 inline constexpr int kPruneTries = 3;
 // From so many superseded versions on, a look for dead ones is made with a fresh horizon, and not under a guard
 // (heap.superseded-are-counted).

@@ -145,10 +145,11 @@ Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const S
   }
 }
 
-Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine) {
+Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine, bool* never_made) {
   *mine = false;
   auto made = creation(txns, row);
   if (!made) return made.error();
+  if (never_made != nullptr) *never_made = made->made == Made::kNever;
   if (made->made == Made::kNever) return Liveness::kDead;
   if (made->made == Made::kRunning) return Liveness::kInsertRunning;
   auto end = ending(txns, row);

@@ -37,8 +37,8 @@ Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at
 Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
 
 // What the version is to all (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the session
-// that asks.
-Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine);
+// that asks.  `never_made`: it is dead because its maker was rolled back, and not because it was ended.
+Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine, bool* never_made = nullptr);
 
 // What the version is to a session that counts rows as of a snapshot, each once, whatever changes meanwhile.
 enum class AsOf : uint8_t { kThere, kGone, kToCome };

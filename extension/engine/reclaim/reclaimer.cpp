@@ -29,7 +29,9 @@ Result<PageId> root_of(TxnSystem& txns, NodeId node) {
 }
 
 // A failure that passes: what was to be done is still to be done.
-bool passes(Errc error) { return error == Errc::kInterrupted || error == Errc::kFenced || error == Errc::kNoMemory; }
+bool passes(Errc error) {
+  return error == Errc::kInterrupted || error == Errc::kFenced || error == Errc::kNoMemory || error == Errc::kHeld;
+}
 
 }  // namespace
 

@@ -41,8 +41,8 @@ class CommitEvidence {
   void roll_back(uint64_t sequence);
   void commit(uint64_t sequence);
 
-  // All that the log has said, but not what roll_back() and commit() have: who goes on says that again.  kCorrupt:
-  // these are no such bytes.
+  // All that the log has said, but not what roll_back() and commit() have: a restart that goes on says that again.
+  // kCorrupt: these are no such bytes.
   std::vector<std::byte> written_down() const;
   static coherence::Result<CommitEvidence> read(std::span<const std::byte> bytes);
 

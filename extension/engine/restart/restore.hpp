@@ -2,8 +2,8 @@
 // loads the copy, has read_copy() read it, has redo applied to the page images, and then calls restore().
 //
 // restart.alone: One process works, as a node that no primary ever is, and no other node is in the pool.
-// restart.begun-anew: Nothing here is done in steps that a crash may come between: who dies in the middle begins anew,
-//     from the copy.  So what is not needed is freed first, and room found where it was.
+// restart.begun-anew: Nothing here is done in steps that a crash may come between: a restart that dies in the middle
+//     begins anew, from the copy.  So what is not needed is freed first, and room found where it was.
 //
 //   auto copy = read_copy(txns);                                     // then leave; then redo; then join again
 //   auto done = restore(pool, session, words, *copy, evidence);

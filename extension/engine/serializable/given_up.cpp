@@ -2,8 +2,7 @@
 
 namespace engine {
 
-// The mark is there (serializable.mark-under-bucket).
-Status let_go_given_up(TxnSystem& txns, HoldTable& table, SessionId session, TxnId by) {
+void leave_all_entered(TxnSystem& txns, HoldTable& table, TxnId by) {
   auto& pool = txns.pool();
   const std::atomic<uint32_t>* fence = &pool.coherence_node().fence_word();
   coherence::Line* line = nullptr;
@@ -19,6 +18,11 @@ Status let_go_given_up(TxnSystem& txns, HoldTable& table, SessionId session, Txn
       [&](PageId) {
         if (line != nullptr) txns.session().coherence().serve_dropped(*line);
       });
+}
+
+// The mark is there (serializable.mark-under-bucket).
+Status let_go_given_up(TxnSystem& txns, HoldTable& table, SessionId session, TxnId by) {
+  leave_all_entered(txns, table, by);
   return txns.tell_given_up(session, by);
 }
 

@@ -36,7 +36,7 @@ Result<std::optional<uint32_t>> HoldGiver::look_at(SessionId session, TxnId by, 
   Holder& holder = table_.holder(session.value);
   const int32_t patience = holder.patience_ms();
   holder.note_wanted();
-  if (state == HolderState::kKeeps) return due;  // its end wakes who waits
+  if (state == HolderState::kKeeps) return due;  // its end wakes the waiters
   if (state == HolderState::kHolds) {
     if (patience == kPatienceForever) return due;
     const auto idle = idleness_.idle_ms(session, holder);
@@ -44,6 +44,7 @@ Result<std::optional<uint32_t>> HoldGiver::look_at(SessionId session, TxnId by, 
     if (*idle < uint32_t(patience)) return std::optional(std::min(uint32_t(patience) - *idle, kLookMsMax));
     stop_at(txns_.session(), StopPoint::kHoldsUnmarked);
     if (!holder.take(by, *idle)) return due;
+    table_.counts().given_up.fetch_add(1, std::memory_order_relaxed);
     stop_at(txns_.session(), StopPoint::kHoldsMarked);
   }
   GCL_TRY(let_go_given_up(txns_, table_, session, by));  // again, where a former round could not tell

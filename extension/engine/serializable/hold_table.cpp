@@ -1,6 +1,7 @@
 #include "extension/engine/serializable/hold_table.hpp"
 
 #include <new>
+#include <utility>
 
 #include "coherence/base/verify.hpp"
 
@@ -21,7 +22,7 @@ HoldTable* HoldTable::create(void* memory, uint32_t entries, uint32_t sessions, 
   for (uint32_t i = 0; i < entries; ++i) new (table->bucket() + i) Bucket{.spin = {}, .first = kNone};
   for (uint32_t i = 0; i < entries; ++i)
     new (table->entry() + i)
-        Entry{.page = 0, .by = {}, .next = i + 1 < entries ? i + 1 : kNone, .modes = 0, .session = 0};
+        Entry{.page = 0, .by = {}, .read = 0, .write = 0, .next = i + 1 < entries ? i + 1 : kNone, .session = 0};
   return table;
 }
 
@@ -41,17 +42,33 @@ void HoldTable::give_back(uint32_t index) {
   used_.store(used_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
-HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by, bool exclusive,
-                                           TxnId* other) {
-  const uint8_t wanted = exclusive ? kExclusive : kShared;
+bool HoldTable::copy_entries(PageId page, uint32_t* chain) {
+  for (uint32_t i = bucket_of(page).first; i != kNone; i = entry()[i].next) {
+    const Entry at = entry()[i];
+    if (at.page != page.raw) continue;
+    if (holder(at.session).word() == HolderWord::of(at.by, HolderState::kGivenUp)) continue;  // mark-under-bucket
+    const uint32_t index = take_free();
+    if (index == kNone) {
+      while (*chain != kNone) give_back(std::exchange(*chain, entry()[*chain].next));
+      return false;
+    }
+    entry()[index] = at;
+    entry()[index].next = std::exchange(*chain, index);
+  }
+  return true;
+}
+
+// serializable.parts-apart
+HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by,
+                                           const Wanted& wanted, Other* other, bool* first) {
   Entry* mine = nullptr;
   for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
     Entry& at = entry()[i];
     if (at.page != page.raw) continue;
     if (at.by == by) {
       mine = &at;
-    } else if (exclusive || (at.modes & kExclusive) != 0) {
-      *other = at.by;
+    } else if ((wanted.parts & (at.write | (wanted.exclusive ? at.read : 0))) != 0) {
+      *other = {.by = at.by, .only_reads = (wanted.parts & at.write) == 0};
       return Entered::kHeld;
     }
   }
@@ -59,11 +76,13 @@ HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t
     const uint32_t index = take_free();
     if (index == kNone) return Entered::kFull;
     mine = entry() + index;
-    *mine = {.page = page.raw, .by = by, .next = bucket.first, .modes = 0, .session = session};
+    *mine = {.page = page.raw, .by = by, .read = 0, .write = 0, .next = bucket.first, .session = session};
     bucket.first = index;
   }
-  if ((mine->modes & wanted) != 0) return Entered::kBefore;
-  mine->modes = uint8_t(mine->modes | wanted);
+  Parts& has = wanted.exclusive ? mine->write : mine->read;
+  if ((wanted.parts & ~has) == 0) return Entered::kBefore;
+  *first = has == 0;
+  has |= wanted.parts;
   return Entered::kNow;
 }
 
@@ -72,7 +91,7 @@ uint8_t HoldTable::leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* ne
   for (uint32_t* link = &bucket.first; *link != kNone;) {
     Entry& at = entry()[*link];
     if (at.page == page.raw && at.by == by) {
-      modes = at.modes;
+      modes = uint8_t((at.read != 0 ? kShared : 0) | (at.write != 0 ? kExclusive : 0));
       const uint32_t gone = *link;
       *link = at.next;
       give_back(gone);

@@ -45,6 +45,7 @@ class alignas(64) Holder {
     patience_ms_.store(patience_ms, std::memory_order_relaxed);
     idle_ms_.store(0, std::memory_order_relaxed);
     wanted_.store(false, std::memory_order_relaxed);
+    given_parts_.store(false, std::memory_order_relaxed);
     word_.store(HolderWord::of(by, HolderState::kHolds).raw, std::memory_order_release);
   }
   // From now on nothing is taken away.  False: it has been.
@@ -52,7 +53,12 @@ class alignas(64) Holder {
     return step(by, HolderState::kKeeps) || word() == HolderWord::of(by, HolderState::kKeeps);
   }
   void end() noexcept { word_.store(0, std::memory_order_release); }
-  void note_turn() noexcept { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void note_request() noexcept {
+    requests_.store(requests_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  // Whether it was given parts of pages since it asked last (serializable.given-parts-noted).
+  bool take_given_parts() noexcept { return given_parts_.exchange(false, std::memory_order_relaxed); }
 
   // --- others ---
   // False: it is another transaction by now, or keeps them.
@@ -62,22 +68,25 @@ class alignas(64) Holder {
   }
   // Somebody waits for what it holds: said by the node's worker, and a hint (serializable.readers-stand-behind).
   void note_wanted() noexcept { wanted_.store(true, std::memory_order_relaxed); }
+  // REQUIRES: the lock of a bucket that has an entry of it.  That orders the note, too.
+  void note_given_parts() noexcept { given_parts_.store(true, std::memory_order_relaxed); }
   bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   int32_t patience_ms() const noexcept { return patience_ms_.load(std::memory_order_relaxed); }
   uint32_t idle_ms() const noexcept { return idle_ms_.load(std::memory_order_relaxed); }
   // Changes whenever the transaction asks for a page.
-  uint32_t turns() const noexcept { return turns_.load(std::memory_order_relaxed); }
+  uint32_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
 
  private:
-  // Acquire and release: what the owner has entered is seen by who takes it, and who is told so sees why.
+  // Acquire and release: what the owner has entered is seen by the process that takes it, and the owner that is told so
+  // sees why.
   bool step(TxnId by, HolderState to) noexcept {
     uint64_t from = HolderWord::of(by, HolderState::kHolds).raw;
     return word_.compare_exchange_strong(from, HolderWord::of(by, to).raw, std::memory_order_acq_rel);
   }
   std::atomic<uint64_t> word_{0};
   std::atomic<int32_t> patience_ms_{0};
-  std::atomic<uint32_t> idle_ms_{0}, turns_{0};
-  std::atomic<bool> wanted_{false};
+  std::atomic<uint32_t> idle_ms_{0}, requests_{0};
+  std::atomic<bool> wanted_{false}, given_parts_{false};
 };
 
 }  // namespace engine

@@ -44,6 +44,7 @@ void TransactionHolds::read_on() noexcept {
 bool TransactionHolds::give_up(Errc why) noexcept {
   if (!by_.valid() || !holder_.take(by_, 0)) return false;
   gave_up_ = why;
+  table_.counts().given_up.fetch_add(1, std::memory_order_relaxed);
   (void)let_go_given_up(txns_, table_, txns_.session().id(), by_);  // what fails is left to HoldGiver
   return true;
 }
@@ -59,6 +60,7 @@ void TransactionHolds::forget() noexcept {
 void TransactionHolds::end() noexcept {
   txns_.session().set_holding(false);
   if (keep()) leave_all();  // else they are gone, or go without us (serializable.kept-or-taken)
+  while (by_.valid() && holder_.take_given_parts()) leave_all_entered(txns_, table_, by_);
   forget();
 }
 
@@ -78,6 +80,11 @@ void TransactionHolds::leave_all() noexcept {
   });
 }
 
+bool TransactionHolds::writes(PageId page) const noexcept {
+  const Mine* mine = mine_.find(page.raw);
+  return mine != nullptr && mine->write != 0;
+}
+
 bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {
   const TxnId other = table_.other_holder(page, by_);
   if (other.valid()) *by = by_word(other);
@@ -86,27 +93,35 @@ bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {
 
 // REQUIRES: mine_ has room for the page.
 template <class Guard>
-Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive) {
-  TxnId other{};
-  const auto entered = table_.enter(guard.id(), holder_, by_, exclusive, &other, [&] { guard.hold(by_word(by_)); });
+Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive, bufmgr::Parts parts) {
+  HoldTable::Other other;
+  coherence::Line* line = exclusive ? txns_.pool().find(guard.id()) : nullptr;
+  const auto entered =
+      table_.enter(guard.id(), holder_, by_, exclusive, parts, &other, [&] { guard.hold(by_word(by_)); });
   switch (entered) {
     case HoldTable::Entered::kHeld:
-      if (coherence::Line* line = txns_.pool().find(guard.id()); exclusive && line != nullptr)
-        line->note_refused_writer();
-      txns_.session().note_held_by({txns_.node(), by_word(other)});
+      if (line != nullptr && (other.only_reads || parts == bufmgr::kWholePage)) line->note_refused_writer();
+      txns_.session().note_held_by({txns_.node(), by_word(other.by)});
       return Errc::kHeld;
     case HoldTable::Entered::kFull:
       return Errc::kNoHolds;
     case HoldTable::Entered::kGivenUp:
       return Errc::kGivenUp;
     default:
+      if (line != nullptr && line->refused_writer()) line->forget_refused_writer();
       return entered == HoldTable::Entered::kNow;
   }
 }
 
 template <class Guard>
-Result<bool> TransactionHolds::enter_latched(Result<Guard> guard, bool exclusive) {
-  return guard ? enter(*guard, exclusive) : guard.error();
+Result<bool> TransactionHolds::enter_latched(Result<Guard> guard, bool exclusive, bufmgr::Parts parts) {
+  return guard ? enter(*guard, exclusive, parts) : guard.error();
+}
+
+void TransactionHolds::note_mine(Mine* mine, PageId page, bool exclusive, bufmgr::Parts parts) {
+  if (!mine->page.valid()) ++held_;
+  mine->page = page;
+  (exclusive ? mine->write : mine->read) |= parts;
 }
 
 // serializable.readers-stand-behind
@@ -124,11 +139,11 @@ Status TransactionHolds::stand_behind_writer(PageId page) {
   }
 }
 
-Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) {
-  holder_.note_turn();
-  if (given_up()) return Errc::kGivenUp;  // for the sake of who waits for this one: the table would tell, too
+Result<bool> TransactionHolds::hold(PageId page, bool exclusive, bufmgr::Parts parts, Intent intent) {
+  holder_.note_request();
+  if (given_up()) return Errc::kGivenUp;  // for the sake of those that wait for this one: the table would tell, too
   const Mine* before = mine_.find(page.raw);
-  if (before != nullptr && before->page.valid() && (before->exclusive || !exclusive)) return false;
+  if (before != nullptr && before->has(exclusive, parts)) return false;
   if (held_ >= most_ && (before == nullptr || !before->page.valid())) return Errc::kNoHolds;
   if (!by_.valid()) {
     auto id = txns_.id_to_hold();
@@ -138,28 +153,34 @@ Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) 
   }
   Mine* mine = mine_.make(page.raw);
   if (mine == nullptr) return Errc::kNoMemory;
-  if (!exclusive && before == nullptr) GCL_TRY(stand_behind_writer(page));
+  const bool beside = !exclusive || parts != bufmgr::kWholePage;
+  if (beside && before == nullptr) GCL_TRY(stand_behind_writer(page));
   auto& pool = txns_.pool();
   auto& session = txns_.session();
-  const Result<bool> entered = exclusive ? enter_latched(pool.fix_exclusive(session, page), true)
-                                         : enter_latched(pool.fix_shared(session, page, intent), false);
+  const Result<bool> entered =
+      exclusive ? enter_latched(pool.fix_exclusive(session, page, bufmgr::Others::kChecked), true, parts)
+                : enter_latched(pool.fix_shared(session, page, intent), false, parts);
   if (!entered) return entered.error();
-  if (!mine->page.valid()) ++held_;
-  *mine = {.page = page, .exclusive = mine->exclusive || exclusive};
+  note_mine(mine, page, exclusive, parts);
   return *entered;
 }
 
+// What the table has counts: it may be more than this session knows of (serializable.given-parts-noted).
 Status TransactionHolds::hold_part(PageId from, bufmgr::ExclusiveGuard& part) {
   const Mine* whole = mine_.find(from.raw);
   if (whole == nullptr || !whole->page.valid()) return {};
+  if (given_up()) return Errc::kGivenUp;
   if (held_ >= most_) return Errc::kNoHolds;
   Mine* mine = mine_.make(part.id().raw);
   if (mine == nullptr) return Errc::kNoMemory;
-  auto entered = enter(part, true);
-  if (!entered) return entered.error();
-  if (!mine->page.valid()) ++held_;
-  *mine = {.page = part.id(), .exclusive = true};
-  return {};
+  const bool given = table_.give_parts(from, part.id(), by_, [&](TxnId by, bufmgr::Parts read, bufmgr::Parts write) {
+    if (read != 0) part.hold(by_word(by), false);
+    if (write != 0) part.hold(by_word(by));
+    if (by != by_) return;
+    note_mine(mine, part.id(), false, read);
+    note_mine(mine, part.id(), true, write);
+  });
+  return given ? Status{} : Status{Errc::kNoHolds};
 }
 
 // Other nodes are told the low bits of a sequence.  The id is the last one that was assigned with these bits: an older
@@ -184,7 +205,9 @@ Status TransactionHolds::wait() {
   if (!id->valid()) return txns_.waiter().pause(1);
   auto status = txns_.status(*id);
   if (!status) return status.error();
-  return status->running() ? txns_.waiter().wait_for(*id, WaitFor::kHolds) : txns_.waiter().pause(1);
+  if (!status->running()) return txns_.waiter().pause(1);
+  table_.counts().waits.fetch_add(1, std::memory_order_relaxed);
+  return txns_.waiter().wait_for(*id, WaitFor::kHolds);
 }
 
 }  // namespace engine

@@ -45,18 +45,23 @@ class TransactionHolds final : public bufmgr::PageHolds {
   Status wait();
 
   bool held_by_others(PageId page, uint64_t* by) noexcept override;
-  Result<bool> hold(PageId page, bool exclusive, Intent intent) override;
+  bool writes(PageId page) const noexcept override;
+  Result<bool> hold(PageId page, bool exclusive, bufmgr::Parts parts, Intent intent) override;
   Status hold_part(PageId from, bufmgr::ExclusiveGuard& part) override;
 
  private:
   struct Mine {
     PageId page;
-    bool exclusive = false;
+    bufmgr::Parts read = 0, write = 0;
+    bool has(bool exclusive, bufmgr::Parts parts) const {
+      return page.valid() && (parts & ~(exclusive ? write : read | write)) == 0;
+    }
   };
   template <class Guard>
-  Result<bool> enter(Guard& guard, bool exclusive);
+  Result<bool> enter(Guard& guard, bool exclusive, bufmgr::Parts parts);
   template <class Guard>
-  Result<bool> enter_latched(Result<Guard> guard, bool exclusive);
+  Result<bool> enter_latched(Result<Guard> guard, bool exclusive, bufmgr::Parts parts);
+  void note_mine(Mine* mine, PageId page, bool exclusive, bufmgr::Parts parts);
   void leave_all() noexcept;
   void forget() noexcept;
   Status stand_behind_writer(PageId page);

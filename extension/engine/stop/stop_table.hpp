@@ -1,5 +1,5 @@
-// StopTable: which arrivals at stop points are to stop, and who stands there.  A node has one, in memory that its
-// processes share; zeroed is empty.
+// StopTable: which arrivals at stop points are to stop, and which processes stand there.  A node has one, in memory
+// that its processes share; zeroed is empty.
 //
 //   test:     attach({point, process, 1});  until stands(point, process);  ...;  wakeup(point, process)
 //   process:  if (table.awaited(point)) table.arrive(point, me, stand)      // StopHost::reached()

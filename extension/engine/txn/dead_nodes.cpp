@@ -16,7 +16,7 @@ Result<Leftovers::Ended> TxnSystem::end_dead_node(NodeId dead) {
     return now.dead() && now.incarnation == meant.incarnation;
   };
   if (pool_.fenced()) return Errc::kFenced;
-  // Where the death fences the pool, a moment later, who waits is to learn of that.
+  // Where the death fences the pool, a moment later, a session that waits is to learn of that.
   if (!node.repairs_deaths() || node.unrecorded().has(dead)) return Leftovers::Ended{};  // repair.recorded-first
   auto ended = Leftovers(session_.memory(), words_, dead).end(still_dead);
   if (!ended) return ended;

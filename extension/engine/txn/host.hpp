@@ -48,8 +48,8 @@ class HostCommits {
   virtual coherence::Result<bool> committed(uint64_t host_xid) = 0;
   // So it is decided and carried out, in a moment.  An error: the host cannot record that, and nothing is decided.
   virtual coherence::Status about_to_decide(TxnId, bool /* committed */) { return {}; }
-  // That transaction was in doubt, and is decided so in the pool, whoever did it: the host says so where it has decided
-  // otherwise.  False: it is not for this host to hear, and is told again.
+  // That transaction was in doubt, and is decided so in the pool, whichever node did it: the host says so where it has
+  // decided otherwise.  False: it is not for this host to hear, and is told again.
   virtual bool was_decided(uint64_t host_xid, bool committed) = 0;
 };
 

@@ -172,22 +172,22 @@ Result<Cts> TxnSystem::pass_moment() {
 }
 
 Result<Cts> TxnSystem::take_snapshot(Intent intent) {
-  TxnId claim{};
+  TxnId ahead{};
   if (intent == Intent::kWrite)
-    if (auto id = claimable(); id) claim = *id;  // why there is none is id_for_write()'s to say
+    if (auto id = take_sequence_ahead(); id) ahead = *id;  // why there is none is id_for_write()'s to say
   auto& oldest = slot().oldest;
   bool counted = oldest.load(std::memory_order_relaxed) != 0;
   // A full fence between filling the slot and reading the clock; pairs with tick().
   if (!counted) oldest.exchange(shared_.bound.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   Batch batch(words_.clock().node());
-  const StatusWord active = StatusWord::active(session_.id(), claim);
-  if (claim.valid()) batch.cas(words_.status(claim), StatusWord::unused(claim).raw, active.raw);
+  const StatusWord active = StatusWord::active(session_.id(), ahead);
+  if (ahead.valid()) batch.cas(words_.status(ahead), StatusWord::unused(ahead).raw, active.raw);
   int clock = batch.load(words_.clock());
   if (auto done = run_unordered(batch); !done) {
     if (!counted) oldest.store(0, std::memory_order_release);
     return done.error();
   }
-  if (claim.valid() && batch.cas_succeeded(0)) claimed_ = claim;  // else it is skipped (txn.running-id-pinned)
+  if (ahead.valid() && batch.cas_succeeded(0)) id_ahead_ = ahead;  // else it is skipped (txn.running-id-pinned)
   Cts ts{batch.op(clock).old};
   snapshot_taken_ = ts.value;
   if (!counted) oldest.store(ts.value, std::memory_order_release);

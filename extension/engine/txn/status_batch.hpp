@@ -2,8 +2,8 @@
 //
 // txn.statuses-in-batch: What a batch finds final is in the session's cache.  What it finds running, status() takes
 //     for running as long as the batch object is there: such a transaction commits after every snapshot that was there
-//     before, and its versions are dead to nobody.  Whoever waits for an end, or looks for the newest, asks without
-//     one.
+//     before, and its versions are dead to nobody.  A reader that waits for an end, or looks for the newest, asks
+//     without one.
 #pragma once
 
 #include <algorithm>

@@ -24,6 +24,14 @@ std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
   return status_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
+bool TxnSystem::keep_known(TxnId id) {
+  if (cached_word(id)) return true;
+  const auto known = known_status(id);
+  if (!known) return false;
+  remember(id, known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
+  return true;
+}
+
 // The word first, the low-water mark after it: a place that was reused before it was read is below the mark
 // (txn.mark-before-clearing).  Then where the words on pages are, and last what is frozen (txn.overflow-is-final).
 Result<StatusWord> TxnSystem::read_word(TxnId id) {

@@ -104,7 +104,7 @@ void TxnSystem::end_unlisted() noexcept {
 // The word says that a sequence is taken before the id is in any row (txn.sequence-taken-once).  Some are skipped
 // (txn.running-id-pinned).
 Result<TxnId> TxnSystem::assign(TxnId parent) {
-  if (!parent.valid() && claimed_.valid()) return std::exchange(claimed_, {});
+  if (!parent.valid() && id_ahead_.valid()) return std::exchange(id_ahead_, {});
   for (;;) {
     auto id = take_sequence();
     if (!id) return id;
@@ -139,28 +139,29 @@ Result<TxnId> TxnSystem::take_sequence() {
 }
 
 // For a snapshot's batch: a sequence whose word that batch is to take; invalid: there is one, or none without ado.
-Result<TxnId> TxnSystem::claimable() {
-  if (txn_.wrote() || claimed_.valid()) return TxnId{};
+Result<TxnId> TxnSystem::take_sequence_ahead() {
+  if (txn_.wrote() || id_ahead_.valid()) return TxnId{};
   if (shared_.next.load(std::memory_order_relaxed) > shared_.reserved.load(std::memory_order_acquire)) return TxnId{};
   return take_sequence();
 }
 
-// txn.claim-comes-along
-void TxnSystem::unclaim() noexcept {
-  if (!claimed_.valid()) return;
-  settle();
-  const TxnId id = std::exchange(claimed_, {});
+// txn.id-comes-along
+void TxnSystem::give_back_id_ahead() noexcept {
+  if (!id_ahead_.valid()) return;
+  wait_given_back();
+  const TxnId id = std::exchange(id_ahead_, {});
   if (pool_.fenced()) return;
-  unclaiming_.emplace(words_.clock().node());
-  unclaiming_->cas(words_.status(id), StatusWord::active(session_.id(), id).raw, StatusWord::committed(kFrozenCts).raw);
-  session_.unordered_memory().post(*unclaiming_);
+  giving_back_.emplace(words_.clock().node());
+  giving_back_->cas(words_.status(id), StatusWord::active(session_.id(), id).raw,
+                    StatusWord::committed(kFrozenCts).raw);
+  session_.unordered_memory().post(*giving_back_);
 }
 
 // The batch is in use until it is complete.
-void TxnSystem::settle() noexcept {
-  if (!unclaiming_) return;
-  if (!unclaiming_->done()) (void)session_.unordered_memory().wait(*unclaiming_);
-  unclaiming_.reset();
+void TxnSystem::wait_given_back() noexcept {
+  if (!giving_back_) return;
+  if (!giving_back_->done()) (void)session_.unordered_memory().wait(*giving_back_);
+  giving_back_.reset();
 }
 
 Status TxnSystem::sub_begin(int level) {
@@ -294,7 +295,7 @@ Result<Cts> TxnSystem::finish_commit(const Committing& committing) {
   return cts;
 }
 
-// No row names the id: it may count as committed for all, as one that was not used (txn.claim-comes-along).
+// No row names the id: it may count as committed for all, as one that was not used (txn.id-comes-along).
 void TxnSystem::finish_holder() noexcept {
   const TxnId id = txn_.top();
   Batch batch(words_.clock().node());
@@ -328,7 +329,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 }
 
 void TxnSystem::end_transaction() noexcept {
-  unclaim();
+  give_back_id_ahead();
   end_speculation();  // txn.speculation-names-row: behind the status
   txn_.own_.truncate(0);
   txn_.commands_.forget();

@@ -112,7 +112,7 @@ class TxnSystem {
   TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker);
   TxnSystem(const TxnSystem&) = delete;
   TxnSystem& operator=(const TxnSystem&) = delete;
-  ~TxnSystem() { settle(); }
+  ~TxnSystem() { wait_given_back(); }
 
   // --- the node (one process of it calls these) ---------------------------------------------------------------------
   // Ends what the node's former incarnation left, continues its id sequence from the pool's words and starts to count
@@ -177,13 +177,13 @@ class TxnSystem {
   // --- reading the clock --------------------------------------------------------------------------------------------
   // A timestamp that sees everything that was committed, anywhere, before the call; the session counts for the horizon
   // with it (or an older one it still has) until set_oldest().  One round trip.  With the intent to write, the
-  // transaction's id comes in the same one, if it has none (txn.claim-comes-along).
+  // transaction's id comes in the same one, if it has none (txn.id-comes-along).
   Result<Cts> take_snapshot(Intent intent = Intent::kRead);
   // From now on the session counts for the horizon, until set_oldest(): what is there now, or comes, and goes later,
   // stays (txn.counts-from-bound).  No round trip.
   void count_in() noexcept;
   // Gives back an id that came along and that nothing was written with.
-  void unclaim() noexcept;
+  void give_back_id_ahead() noexcept;
   // The session counts with a timestamp that another session of this node has.  It may be used if the other one is then
   // seen to have it still (txn.timestamp-handover-counted).
   void adopt_snapshot(Cts ts) noexcept;
@@ -204,6 +204,10 @@ class TxnSystem {
   }
   // What is known without touching the pool: final statuses in the cache, and of ids that have no word any more.
   std::optional<TxnStatus> known_status(TxnId id) const;
+  // Whether it is known; then status() does not touch the pool for it until this session has learned another one.  A
+  // page of the aborted list that was at hand may be away when it is asked for again.
+  bool keep_known(TxnId id);
+  bool are_kept(TxnId one, TxnId other) const { return one == other || cache_slot(one) != cache_slot(other); }
   Result<Owner> owner(TxnId id);
   // Every version deleted by a transaction with cts <= this is invisible to every snapshot, now and later.
   Cts horizon() const noexcept;
@@ -263,7 +267,7 @@ class TxnSystem {
   Result<bool> want_holds(TxnId id);
   // What other sessions want of this node's: by session, up to `count` (serializable.want-then-look).
   Status wanted_holds(uint32_t count, HoldWord* to);
-  // The holds of the transaction, of a session of this node, are gone: who waits for them is woken.
+  // The holds of the transaction, of a session of this node, are gone: the nodes that wait for them are woken.
   Status tell_given_up(SessionId session, TxnId id);
   // What to wait for on THIS node: the host's number of the savepoint `id` while that may be rolled back alone, else of
   // the transaction with that top id; 0: it is not running here (any more).
@@ -288,8 +292,8 @@ class TxnSystem {
   Status run(coherence::Batch& batch);            // log.ring-before-words
   Status run_unordered(coherence::Batch& batch);  // its words lead to no page
   Status publish_prepared(uint64_t host_xid);
-  Result<TxnId> claimable();
-  void settle() noexcept;
+  Result<TxnId> take_sequence_ahead();
+  void wait_given_back() noexcept;
   Result<bool> write_session_lock(SessionLock mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
@@ -395,8 +399,8 @@ class TxnSystem {
   NodeId node_;
   TxnWords words_;
   Transaction txn_;
-  TxnId claimed_;                               // ACTIVE, in no row (txn.claim-comes-along)
-  std::optional<coherence::Batch> unclaiming_;  // perhaps still on its way
+  TxnId id_ahead_;                               // ACTIVE, in no row (txn.id-comes-along)
+  std::optional<coherence::Batch> giving_back_;  // perhaps still on its way
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
   const std::vector<TxnId>* found_running_ = nullptr;  // by the StatusBatch that is there (txn.statuses-in-batch)

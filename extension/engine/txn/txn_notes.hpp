@@ -3,10 +3,10 @@
 //
 // txn.ids-noted-before-use: The log has the number up to which ids may be in use before it has a change that names one
 //     of them.  So all ids that a page may name are known.
-// txn.commit-noted-before-host: The log has the ids of a transaction, its savepoints' included, and the host's number
-// of
-//     it, before the host's commit record.  They have committed if that record is there, and a note of them; ids in
-//     use of which there is no such note were rolled back.  A transaction with many savepoints has several notes.
+// txn.commit-noted-before-host: The log has the ids of a transaction, its savepoints' included, and the host's
+//     number of it, before the host's commit record.  They have committed if that record is there, and a note of
+//     them; ids in use of which there is no such note were rolled back.  A transaction with many savepoints has
+//     several notes.
 //
 //   note      kind          1 byte
 //             kReserved:    the highest sequence                                varint

@@ -22,7 +22,7 @@ bool DeadlockDetector::gather(coherence::NodeSet live, int64_t now_us, std::vect
   records->clear();
   bool all = true;
   for (; !live.empty(); live = live.without(live.first())) all &= registry_.read(live.first(), ticket_, records);
-  return all || now_us - asked_us_ > kAnswerUs;
+  return all || has_lasted(asked_us_, now_us, kAnswerUs + 1);
 }
 
 std::vector<DeadlockVerdict> DeadlockDetector::step(coherence::NodeSet live, int64_t now_us, bool* asked) {

@@ -56,7 +56,7 @@ std::vector<int> WaitGraph::candidates(coherence::NodeId node, int64_t now_us) c
   std::vector<int> found;
   for (size_t i = 0; i < records_.size(); ++i) {
     const WaitRecord& r = records_[i];
-    if (r.node == node.value && r.may_give_way && now_us - r.since_us >= int64_t{r.timeout_ms} * 1000)
+    if (r.node == node.value && r.may_give_way && has_lasted(r.since_us, now_us, int64_t{r.timeout_ms} * 1000))
       found.push_back(int(i));
   }
   std::sort(found.begin(), found.end(), [&](int a, int b) { return goes_first(record(a), record(b)); });

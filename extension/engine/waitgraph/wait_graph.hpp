@@ -22,6 +22,12 @@
 
 namespace engine {
 
+// Whether what began at `since_us` has lasted so long, by a clock that people set: what began later than now began
+// before it was set back.  Nobody knows how long that has lasted, and it counts as long.
+constexpr bool has_lasted(int64_t since_us, int64_t now_us, int64_t us) {
+  return since_us > now_us || now_us - since_us >= us;
+}
+
 // A total order of the waits that may give way.
 bool goes_first(const WaitRecord& a, const WaitRecord& b);
 

@@ -190,7 +190,7 @@ TEST_F(Shrink, RandomRemovalsOfRangesAgreeWithASet) {
   EXPECT_GT(deleted, gcl_test::by_one_thread(1000u));
 }
 
-TEST_F(Shrink, APageWaitsForWhoeverMayStillComeToIt) {
+TEST_F(Shrink, APageWaitsForSessionsThatMayStillComeToIt) {
   for (uint64_t i = 0; i < 5000; ++i) insert({i, ""}, tid_of(i));
   crowd_.count_in(0);
   const uint64_t deleted = remove([](const TestKey& key) { return key.number < 3000; }).deleted;

@@ -121,7 +121,7 @@ TEST(DdlLog, WhatIsRemovedGivesItsPagesBackAndTheNumbersGoOn) {
   EXPECT_EQ(numbers_in(a.log), std::vector<uint64_t>{7});
 }
 
-TEST(DdlLog, WhoReadsWhatIsRemovedMeanwhileGoesOnBehindIt) {
+TEST(DdlLog, AReaderOfWhatIsRemovedMeanwhileGoesOnBehindIt) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(a.log.append(bytes_of(20000, i), 1).ok());
@@ -167,7 +167,7 @@ TEST(DdlLog, WhatOneKnownNodeLacksStays) {
 
 // A node that becomes known reads the root afterwards, a remover reads behind its latch which nodes are known
 // (ddl_log.known-node-first).
-TEST(DdlLog, WhoBecomesKnownAndWhoRemovesDoNotMissEachOther) {
+TEST(DdlLog, ANodeThatBecomesKnownAndARemoverDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   for (uint64_t round = 1; round <= 300; ++round) {
@@ -211,7 +211,7 @@ TEST(DdlLog, NothingOfARecordIsLeftOnFreePages) {
   EXPECT_EQ(after, std::vector<std::byte>(after.size()));
 }
 
-TEST(DdlLog, WhoHasReadItToItsEndGoesOnWithWhatCame) {
+TEST(DdlLog, AReaderAtItsEndGoesOnWithWhatCame) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   ASSERT_TRUE(a.log.append(bytes_of(10, 1), 1).ok());
@@ -231,7 +231,7 @@ TEST(DdlLog, WhoHasReadItToItsEndGoesOnWithWhatCame) {
 }
 
 // ddl_log.read-then-ask-root, with a reader that is always somewhere in what is being removed.
-TEST(DdlLog, ReadersAndWhoRemovesAreInNobodysWay) {
+TEST(DdlLog, ReadersAndARemoverAreInNobodysWay) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<bool> done{false};
   std::thread coordinator([&] {

@@ -127,7 +127,7 @@ TEST(DdlLocks, TwoNodesNeverBothBelieveThatTheyHaveIt) {
   EXPECT_GT(rounds.load(), 0);
 }
 
-TEST(DdlLocks, WhoGivesOneBackHearsOnceOfThoseWhoWant) {
+TEST(DdlLocks, AHolderThatGivesOneBackHearsOnceOfThoseThatWant) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   EXPECT_FALSE(a.channel.locks().take_wanted());
@@ -139,7 +139,7 @@ TEST(DdlLocks, WhoGivesOneBackHearsOnceOfThoseWhoWant) {
   EXPECT_TRUE(a.channel.locks().take_wanted());
 }
 
-TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheCoordinator) {
+TEST(DdlSlot, OnlyTheLastNodeToAnswerTellsTheCoordinator) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1), c(cluster, 2);
   a.channel.join(1);
@@ -210,7 +210,7 @@ TEST(DdlSlot, SlotsKnowNothingOfEachOther) {
   EXPECT_EQ(copy, two);
 }
 
-TEST(DdlSlot, WhoLeftOrCameBackIsNotWaitedFor) {
+TEST(DdlSlot, ANodeThatLeftOrCameBackIsNotWaitedFor) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   engine::DdlSlot slot = a.channel.slot(3);
@@ -264,7 +264,7 @@ TEST(DdlSlot, OneOwnerAtATimeAndTheFreeOneWhereOthersAreReadyIsLikedBest) {
   EXPECT_EQ(a.channel.free_slot("postgres"), 0);
 }
 
-TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
+TEST(DdlSlot, WhatIsGrantedIsReadByANodeThatJoins) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   engine::DdlSlot ours = a.channel.slot(0), theirs = b.channel.slot(0);
@@ -306,7 +306,7 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
 
 // A coordinator says that it is granted and then reads the members; a joining node becomes one and then reads what is
 // granted (ddl_log.joiner-takes-locks).
-TEST(DdlSlot, ACoordinatorAndWhoJoinsDoNotMissEachOther) {
+TEST(DdlSlot, ACoordinatorAndAJoiningNodeDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   for (int round = 0; round < 300; ++round) {
@@ -342,7 +342,7 @@ TEST(DdlSlot, ACoordinatorAndWhoJoinsDoNotMissEachOther) {
   }
 }
 
-TEST(DdlChannel, WhoHasAppliedLeastIsWhatAllHave) {
+TEST(DdlChannel, TheLeastThatANodeHasAppliedIsWhatAllHave) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1);
   coherence::NodeId behind;

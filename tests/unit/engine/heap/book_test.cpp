@@ -143,7 +143,7 @@ TEST_F(BookTest, ABookingGoesToOtherPages) {
 }
 
 // b begins to wait before c does, but c books first.
-TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
+TEST_F(BookTest, TheFirstToBookComesFirst) {
   start();
   int waits_b = 0, waits_c = 0;
   Party *holder = &a(), *rival = &d();
@@ -178,7 +178,7 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
 }
 
 // A booking that could not become a lock now keeps no session out (heap.bookings-in-order).
-TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
+TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForAWaiterThatHasBookedIt) {
   start();
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
@@ -205,7 +205,7 @@ TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
   EXPECT_GT(b().worker.waiter().queued, queued);
 }
 
-TEST_F(BookTest, WhoGivesUpKeepsNobodyOut) {
+TEST_F(BookTest, AWaiterThatGivesUpKeepsNobodyOut) {
   start();
   int waits = 0;
   b().worker.waiter().timeout_ms = 0;

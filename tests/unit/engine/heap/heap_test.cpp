@@ -306,9 +306,9 @@ TEST_F(HeapTest, RootsDoNotFollowTheLinkOfAnAbortedUpdateToAStranger) {
   a_.pass_horizon();  // hints are final
   auto rows = std::make_unique<PageRows>();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(heap_a_->read_block(first.block, a_.snapshot(), *rows).ok());
-  RowHeader stamped;
-  std::memcpy(&stamped, rows->row(done.tid.offset), sizeof stamped);
-  ASSERT_NE(stamped.creator.kind(), RowTxnKind::kInserted);
+  RowHeader header;
+  std::memcpy(&header, rows->row(done.tid.offset), sizeof header);
+  ASSERT_NE(header.creator.kind(), RowTxnKind::kInserted);
   uint16_t roots[kLinesMax + 1];
   ASSERT_TRUE(heap_a_->roots_of(*rows, roots).ok());
   EXPECT_EQ(roots[first.offset], first.offset);
@@ -354,7 +354,7 @@ class Recorder final : public IndexCleaner {
   std::vector<Tid> dead;
 };
 
-TEST_F(HeapTest, VacuumFreesWhatNobodySeesAndWaitsForWhoMight) {
+TEST_F(HeapTest, VacuumFreesWhatNobodySeesAndWaitsForSnapshotsThatMight) {
   std::vector<Tid> tids;
   for (int i = 0; i < 200; ++i) tids.push_back(insert("row " + std::to_string(i)));
   a_.commit();

@@ -428,7 +428,7 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
 
 // `b` has a lock, in the row's word or in a cell, or has none; then `a`, which has one, keeps it waiting
 // (heap.holder-skips-queue).
-TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
+TEST_F(LockTest, AWaiterTakesOneTurnUnlessItHasALock) {
   enum { kInWord, kInCell, kNone };
   for (int has : {kInWord, kInCell, kNone}) {
     Tid tid = committed();

@@ -27,7 +27,7 @@ class MapTest : public ::testing::Test {
   std::vector<std::unique_ptr<Heap>> heaps_;
 };
 
-TEST_F(MapTest, WhoFillsPagesFetchesNoOtherNodesMap) {
+TEST_F(MapTest, ANodeThatFillsPagesFetchesNoOtherNodesMap) {
   constexpr int kPages = 40;
   for (int n = 0; n < kFillers; ++n) fill_pages(n, 70);  // all have maps, and an extent beyond the first
   const uint64_t before = fetched(0);

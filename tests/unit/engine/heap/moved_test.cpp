@@ -28,7 +28,7 @@ class HeapMoved : public ::testing::Test {
   RowBuffer buffer_;
 };
 
-TEST_F(HeapMoved, WhoComesLaterIsToldAndDoesNotFollow) {
+TEST_F(HeapMoved, ALaterTransactionIsToldAndDoesNotFollow) {
   EXPECT_EQ(removed(*heap_a_, true).result, RowResult::kOk);
   a_.commit();
   RowOutcome late = removed(*heap_b_, false);

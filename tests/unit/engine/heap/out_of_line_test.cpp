@@ -38,7 +38,7 @@ class OutOfLineTest : public ::testing::Test {
   RowBuffer buffer_;
 };
 
-TEST_F(OutOfLineTest, ARowThatRefersToValuesElsewhereSaysSoToReadersAndToWhoRemovesIt) {
+TEST_F(OutOfLineTest, ARowThatRefersToValuesElsewhereSaysSoToReadersAndToItsRemover) {
   Tid with = insert(true, 5), without = insert(false, 5);
   a_.commit();
   EXPECT_TRUE(header(*heap_b_, with, b_.snapshot())->out_of_line());
@@ -68,7 +68,7 @@ TEST_F(OutOfLineTest, ItsCommandIsStillWhatItsOwnTransactionGoesBy) {
   a_.commit();
 }
 
-TEST_F(OutOfLineTest, PartsAreSeenWhoeverMadeOrDeletedThem) {
+TEST_F(OutOfLineTest, PartsAreSeenWhicheverTransactionMadeOrDeletedThem) {
   Tid tid = insert(false, 5);
   EXPECT_TRUE(is_part(*heap_a_, tid));
   EXPECT_TRUE(is_part(*heap_b_, tid));

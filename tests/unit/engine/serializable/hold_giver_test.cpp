@@ -45,7 +45,7 @@ class HoldGiverTest : public HoldsTest {
   Snapshot seen_;
 };
 
-TEST_F(HoldGiverTest, WhoIsIdleForLongGivesUpToOneWhoWaits) {
+TEST_F(HoldGiverTest, AHolderThatIsIdleForLongGivesUpToAWaiter) {
   for (const int node : {0, 1}) {
     SCOPED_TRACE(node);
     if (node == 1) {
@@ -71,7 +71,7 @@ TEST_F(HoldGiverTest, WhoIsIdleForLongGivesUpToOneWhoWaits) {
   }
 }
 
-TEST_F(HoldGiverTest, WhoWorksOrIsNotWaitedForKeepsThem) {
+TEST_F(HoldGiverTest, AHolderThatWorksOrIsNotWaitedForKeepsThem) {
   idle_.ms = 1000000;
   EXPECT_EQ(round(), std::nullopt);  // nobody waits
   idle_.ms.reset();
@@ -141,7 +141,7 @@ TEST_F(HoldGiverTest, WhatWasWrittenStaysItsOwn) {
   EXPECT_FALSE(other.read(mine, other.worker.snapshot())->found);
 }
 
-TEST_F(HoldGiverTest, WhoGivesUpByItselfReadsOn) {
+TEST_F(HoldGiverTest, AReaderThatGivesUpByItselfReadsOn) {
   Actor writer(*this, 1);
   while_waits(writer, [&] { EXPECT_TRUE(reader_.holds.give_up(Errc::kNoHolds)); });
   EXPECT_EQ(reader_.holds.gave_up(), Errc::kNoHolds);

@@ -1,6 +1,7 @@
-// What a serializable transaction holds, whom that stops, and until when.
+// What a serializable transaction holds, which sessions that stops, and until when.
 #include <thread>
 
+#include "extension/engine/reclaim/reclaimer.hpp"
 #include "tests/unit/engine/serializable/holds_fixture.hpp"
 
 namespace engine_test {
@@ -31,6 +32,29 @@ TEST_F(HoldsTest, AWaiterGoesOnWhenTheHolderHasEnded) {
     EXPECT_TRUE(gcl_test::eventually([&] { return writer->update(row_) != Errc::kHeld; }));
     writer->worker.abort();
   }
+}
+
+// Its reader holds pages of it still, and no lock of the host's (a savepoint's went with it).
+TEST_F(HoldsTest, APageOfADroppedRelationIsFreedWhenItsHolderHasEnded) {
+  Actor reader(*this, 0), drops(*this, 0), frees(*this, 0);
+  ASSERT_TRUE(reader.read(row_, reader.begin())->found);
+  const Dropped dropped[] = {{ReclaimKind::kTable, relation_.header}};
+  std::span<const Dropped> rest = dropped;
+  ASSERT_TRUE(ReclaimList(drops.worker.txns()).add(*drops.worker->id_for_write(), rest).ok());
+  drops.commit();
+  Reclaimer reclaimer(frees.worker.txns());
+  const auto steps = [&] {
+    coherence::Result<bool> more = true;
+    for (int i = 0; i < 1000 && more && *more; ++i) more = reclaimer.step();
+    EXPECT_FALSE(reclaimer.take_failure());
+    return more.error();
+  };
+  EXPECT_EQ(steps(), Errc::kHeld);
+  EXPECT_TRUE(*Reclaimer::due_anywhere(frees.worker.txns()));
+  reader.commit();
+  EXPECT_EQ(steps(), Errc::kOk);
+  frees.worker->release_session_lock();
+  EXPECT_FALSE(*Reclaimer::due_anywhere(frees.worker.txns()));
 }
 
 TEST_F(HoldsTest, ReadersHoldTogetherAndNeitherWrites) {
@@ -123,7 +147,7 @@ TEST_F(HoldsTest, WhileAllRowsAreReadNoPageComes) {
   here.commit();
 }
 
-TEST_F(HoldsTest, WhoOnlyReadsLeavesNoTrace) {
+TEST_F(HoldsTest, ATransactionThatOnlyReadsLeavesNoTrace) {
   Actor reader(*this, 0);
   const uint64_t aborted = *reader.worker->aborted_pages();
   for (const bool commits : {true, false}) {
@@ -143,7 +167,7 @@ TEST_F(HoldsTest, WhoOnlyReadsLeavesNoTrace) {
   EXPECT_EQ(*reader.worker->aborted_pages(), aborted);
 }
 
-TEST_F(HoldsTest, WhoReadsAndThenWritesIsAnOrdinaryWriter) {
+TEST_F(HoldsTest, AReaderThatThenWritesIsAnOrdinaryWriter) {
   Actor serial(*this, 0), other(*this, 1);
   ASSERT_TRUE(serial.read(row_, serial.begin()).ok());
   const TxnId id = serial.worker->current().top();

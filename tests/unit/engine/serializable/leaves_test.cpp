@@ -1,51 +1,9 @@
 // Leaves that serializable transactions hold: what they cover stays as it was read, wherever it goes.
-#include <thread>
-
-#include "extension/engine/blink/scan.hpp"
-#include "extension/engine/blink/tree.hpp"
-#include "tests/unit/engine/blink/keys.hpp"
-#include "tests/unit/engine/serializable/holds_fixture.hpp"
+#include "tests/unit/engine/serializable/leaves_fixture.hpp"
 
 namespace engine_test {
 
 using coherence::Errc;
-using gcl_test::Search;
-using gcl_test::TestKey;
-
-class LeavesTest : public HoldsTest {
- protected:
-  struct Session : Actor {
-    Session(LeavesTest& test, int node)
-        : Actor(test, node),
-          tree(*blink::Tree::open(test.engine_.cluster().pool(node), worker.session(), test.meta_)) {}
-    Errc put(uint64_t number) {
-      auto done = gcl_test::put(tree, worker.session(), compare, TestKey{number}, gcl_test::tid_of(number + 1));
-      return done ? Errc::kOk : done.error();
-    }
-    // How many entries the range has; or an error.
-    coherence::Result<int> count(uint64_t low, uint64_t high, bool forward = true) {
-      const TestKey from{low}, to{high};
-      const Search first{&from}, last{&to};
-      auto scan = std::make_unique<blink::Scan>(tree, worker.session(), compare);
-      scan->hold_leaves();
-      scan->reset({.low = {.search = &first, .complete = true}, .high = {.search = &last, .complete = true}});
-      for (int found = 0;; ++found) {
-        blink::Entry entry;
-        auto more = forward ? scan->next(entry) : scan->prev(entry);
-        if (!more) return more.error();
-        if (!*more) return found;
-      }
-    }
-    blink::Tree tree;
-    gcl_test::TestComparator compare;
-  };
-
-  LeavesTest() {
-    Worker maker(engine_, 0);
-    meta_ = *blink::Tree::create(engine_.cluster().pool(0), maker.session());
-  }
-  PageId meta_;
-};
 
 TEST_F(LeavesTest, AnEmptyRangeIsHeld) {
   Session reader(*this, 0), here(*this, 0), there(*this, 1);
@@ -116,16 +74,12 @@ TEST_F(LeavesTest, AReaderThatWritesKeepsWhatItHasRead) {
   serial.commit();
 }
 
-struct All final : blink::TidPredicate {
-  bool operator()(Tid) override { return true; }
-};
-
 TEST_F(LeavesTest, AHeldLeafStaysInTheTree) {
   Session reader(*this, 0), there(*this, 1);
   for (uint64_t i = 0; i < 3000; ++i) ASSERT_EQ(there.put(i), Errc::kOk);
   (void)reader.begin();
   EXPECT_EQ(*reader.count(1500, 1510), 11);
-  All all;
+  AllEntries all;
   auto removed = there.tree.remove_if(there.worker.session(), all);
   ASSERT_TRUE(removed.ok());
   EXPECT_TRUE(removed->skipped);

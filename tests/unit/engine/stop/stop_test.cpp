@@ -1,4 +1,4 @@
-// The table of attachments: who stops, who goes on, and how a stop ends by itself.
+// The table of attachments: which process stops, which goes on, and how a stop ends by itself.
 #include <thread>
 
 #include "extension/engine/stop/stop_table.hpp"

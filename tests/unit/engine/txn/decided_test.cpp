@@ -20,7 +20,7 @@ TEST_F(LeftByDead, AnotherDecidesWhatIsInDoubtAndItsServerHearsOfIt) {
     EXPECT_EQ(decide(id, commits).error(), Errc::kNotFound) << "it is not in doubt any more";
     EXPECT_TRUE(end().in_doubt.empty());
     HostOfDead foreign(false), host(!commits);
-    foreign.hears = false;  // the pool keeps it for who is to hear of it
+    foreign.hears = false;  // the pool keeps it for the server that is to hear of it
     engine_.crash_and_join(0, &foreign);
     engine_.crash_and_join(0, &host);
     EXPECT_TRUE(host.asked.empty());
@@ -33,14 +33,14 @@ TEST_F(LeftByDead, AnotherDecidesWhatIsInDoubtAndItsServerHearsOfIt) {
   }
 }
 
-TEST_F(LeftByDead, WhoeverMeetsADecisionCarriesItOut) {
+TEST_F(LeftByDead, AnyProcessThatMeetsADecisionCarriesItOut) {
   for (bool commits : {true, false}) {
     for (bool asks : {true, false}) {
       const TxnId id = *(*victim_)->id_for_write();
       EXPECT_TRUE((*victim_)->prepare(kXid).ok());
       const auto at = (*survivor_)->words().host_xid({0}, victim_->session().id());
       die();
-      // Who decided it has died right then.
+      // The process that decided it has died right then.
       const HostXidWord word{kXid};
       EXPECT_EQ(*survivor_->session().memory().cas(at, word.raw, word.as_decided(commits).raw), kXid);
       EXPECT_EQ(state(id), TxnState::kPrepared);

@@ -1,4 +1,4 @@
-// What a node that died left in the words of transactions: who ends it, how, and what stays (rules.md).
+// What a node that died left in the words of transactions: which node ends it, how, and what stays (rules.md).
 #include "coherence/region/node_table.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/hooked_transport.hpp"
@@ -170,7 +170,7 @@ TEST_F(LeftByDead, LocksSpeculationsAndTheBoundEnd) {
 }
 
 // A survivor that has seen the death, and then slept until the node had joined again and its sessions were at work.
-TEST_F(LeftByDead, WhoIsLateTouchesNothingOfTheNextIncarnation) {
+TEST_F(LeftByDead, ALateSurvivorTouchesNothingOfTheNextIncarnation) {
   const uint32_t slot = victim_->session().id().value;
   const TxnId former = *(*victim_)->id_for_write();
   EXPECT_TRUE((*victim_)->take_session_lock().ok());

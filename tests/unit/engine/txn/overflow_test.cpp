@@ -115,7 +115,7 @@ TEST_F(StatusOverflow, WhatOverflowedIsThereAfterARestart) {
 // Snapshots of all ages, asking while words move from the ring to pages and pages go.
 TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
   constexpr int kRecent = 4096;
-  std::vector<std::atomic<uint64_t>> ids(kRecent), stamps(kRecent);
+  std::vector<std::atomic<uint64_t>> ids(kRecent), timestamps(kRecent);
   std::atomic<uint64_t> next{0}, asked{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -131,7 +131,7 @@ TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
         good ? void(cts = writer.commit()) : writer.abort();
         const uint64_t at = own++ % (kRecent / 2) + uint64_t(t) * (kRecent / 2);
         ids[at].store(0);
-        stamps[at].store(cts.value);
+        timestamps[at].store(cts.value);
         ids[at].store(id->raw);
         next.fetch_add(1);
       }
@@ -145,7 +145,7 @@ TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
         while (std::chrono::steady_clock::now() < until && !stop.load()) {
           const uint64_t at = random() % kRecent;
           const TxnId id{ids[at].load()};
-          const Cts cts{stamps[at].load()};
+          const Cts cts{timestamps[at].load()};
           if (!id.valid() || ids[at].load() != id.raw) continue;
           auto status = reader->status(id);
           ASSERT_TRUE(status.ok()) << id.sequence();

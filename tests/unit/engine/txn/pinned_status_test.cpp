@@ -141,7 +141,7 @@ TEST_F(PinnedStatus, SavepointsOfALongTransactionKeepTheirStatuses) {
 
 // The last id of a full ring falls on the place where the savepoint's own parent is pinned: it is skipped, and while
 // the session waits for more ids, its released savepoints are final.
-TEST_F(PinnedStatus, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
+TEST_F(PinnedStatus, ASessionThatSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
   engine_.pause_ticker(0);  // ids are reserved by sixteens then, and the ring is full after three of them
   do {
     pass(1);

@@ -56,7 +56,7 @@ TEST_F(RoundTrips, OfATransactionOfPgbench) {
   EXPECT_EQ(of_step[int(TpcbLike::Step::kCommit)], 2 * kTransactions);
 }
 
-// txn.claim-comes-along
+// txn.id-comes-along
 TEST_F(RoundTrips, AnIdComesWithTheSnapshotOfAStatementThatWrites) {
   start(1, false);
   reserve_ids();

@@ -99,7 +99,7 @@ class SpeculationTest : public ::testing::Test {
   std::optional<Heap> heap_a_, heap_b_;
 };
 
-TEST_F(SpeculationTest, WhoMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
+TEST_F(SpeculationTest, ASessionThatMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
   const Tid tid = insert_speculatively();
   EXPECT_TRUE(open(tid));
   EXPECT_FALSE(found_after(tid, [&] { take_back(tid); }));
@@ -108,7 +108,7 @@ TEST_F(SpeculationTest, WhoMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
   EXPECT_TRUE(b_->status(a_->current().top())->running());
 }
 
-TEST_F(SpeculationTest, WhoMeetsARowThatIsKeptWaitsForItsMaker) {
+TEST_F(SpeculationTest, ASessionThatMeetsARowThatIsKeptWaitsForItsMaker) {
   const Tid tid = insert_speculatively();
   EXPECT_TRUE(found_after(tid, [&] {
     a_->end_speculation();
@@ -214,7 +214,7 @@ TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
 }
 
 // A registration that finds the speculation open is seen by the session that ends it (txn.wait-ends-with-speculation).
-TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
+TEST(SpeculationStress, ANodeThatIsToldToWaitIsRung) {
   constexpr int kRoundsMin = 500, kOver = std::numeric_limits<int>::max();
   const int rounds = 20000 * gcl_test::longer();
   const auto until = std::chrono::steady_clock::now() + gcl_test::longer(std::chrono::seconds(10));

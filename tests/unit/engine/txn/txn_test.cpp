@@ -114,7 +114,7 @@ TEST(Txn, ASavepointRolledBackWhileItsStatusIsAskedForIsNotTakenForCommitted) {
   }
 }
 
-TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
+TEST(Txn, AReaderThatMeetsCommittingFinishesIt) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
   TxnId id = *writer->id_for_write();

@@ -39,7 +39,7 @@ class Verdicts : public LeftByDead {
     LeftByDead::die();
   }
   HostXidWord host_xid(TxnId id) { return {*survivor_->session().memory().load(host_xid_.at(id.raw))}; }
-  // As one that dies then, who has decided it.
+  // As a process does that has decided it, and dies then.
   void set_decided(TxnId id, bool commits) {
     const HostXidWord word = host_xid(id);
     EXPECT_EQ(*survivor_->session().memory().cas(host_xid_.at(id.raw), word.raw, word.as_decided(commits).raw),
@@ -131,7 +131,7 @@ TEST_F(Verdicts, ADecisionIsRecordedBeforeItIsTaken) {
   }
 }
 
-TEST_F(Verdicts, WhatIsDecidedIsNotRecordedByWhoMeetsIt) {
+TEST_F(Verdicts, WhatIsDecidedIsNotRecordedByASurvivorThatMeetsIt) {
   const TxnId id = prepared(kXid);
   die();
   set_decided(id, true);
@@ -183,7 +183,7 @@ TEST_F(Verdicts, AServerRecordsWhatItDecidesBeforeAnybodySeesIt) {
   }
 }
 
-// Who decided it may have died before it said so.
+// The process that decided it may have died before it said so.
 TEST_F(Verdicts, AServerRecordsWhatOthersHaveDecided) {
   for (const bool commits : {true, false}) {
     const TxnId id = prepared(kXid);

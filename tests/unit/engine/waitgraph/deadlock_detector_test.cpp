@@ -69,7 +69,7 @@ TEST(WaitRegistry, AnswersAreOfTheTicketOrLater) {
   EXPECT_FALSE(one.registry.read({1}, ticket, &seen));
 }
 
-TEST(WaitRegistry, WhoAnswersKnowsWhoHasAsked) {
+TEST(WaitRegistry, ANodeThatAnswersKnowsWhichHaveAsked) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node one(cluster, 0), two(cluster, 1), three(cluster, 2);
   EXPECT_TRUE(three.registry.asked()->by.empty());
@@ -84,7 +84,7 @@ TEST(WaitRegistry, WhoAnswersKnowsWhoHasAsked) {
 }
 
 // Two that ask again and again, and sleep until they are woken; one that answers, and sleeps until it is woken.
-TEST(WaitRegistry, WhoAsksIsWokenByTheAnswer) {
+TEST(WaitRegistry, ANodeThatAsksIsWokenByTheAnswer) {
   gcl_test::Cluster cluster({.nodes = 3});
   std::atomic<uint32_t> event[3]{};
   const auto wake = [&](int n) {
@@ -300,7 +300,7 @@ TEST(DeadlockDetector, ARecordOfAFormerIncarnationProvesNothing) {
   EXPECT_FALSE(pair.two.detector.busy());
 }
 
-TEST(DeadlockDetector, WhoDoesNotAnswerIsLeftOut) {
+TEST(DeadlockDetector, ANodeThatDoesNotAnswerIsLeftOut) {
   Pair pair;
   pair.one.waits = {remote(0, 7, 8, 100), remote(0, 9, 9, 50)};
   bool asked = false;
