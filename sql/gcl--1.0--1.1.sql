@@ -1,4 +1,4 @@
--- gcl 1.1: gcl_check(), gcl_version(), what primaries left in doubt, backups
+-- gcl 1.1: gcl_check(), gcl_version(), what primaries left in doubt, backups, memory nodes
 \echo Use "ALTER EXTENSION gcl UPDATE TO '1.1'" to load this file. \quit
 
 CREATE FUNCTION gcl_version() RETURNS text
@@ -42,3 +42,16 @@ CREATE FUNCTION gcl_release_commits() RETURNS boolean
 COMMENT ON FUNCTION gcl_release_commits() IS 'ends what gcl_hold_commits() began in this session; false: it was over before';
 
 REVOKE ALL ON FUNCTION gcl_hold_commits(int), gcl_release_commits() FROM PUBLIC;
+
+-- Memory nodes
+
+CREATE FUNCTION gcl_stat_memory_nodes_get(OUT memory_node int, OUT pages bigint, OUT address text, OUT state text,
+    OUT error text, OUT started_at timestamptz, OUT links bigint, OUT batches bigint, OUT operations bigint,
+    OUT bytes_in bigint, OUT bytes_out bigint, OUT user_time float8, OUT system_time float8) RETURNS SETOF record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_memory_nodes AS SELECT * FROM gcl_stat_memory_nodes_get();
+COMMENT ON VIEW gcl_stat_memory_nodes IS
+  'the pool''s memory nodes; of those that a daemon serves, what it has done since it was started';
+REVOKE ALL ON FUNCTION gcl_stat_memory_nodes_get() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gcl_stat_memory_nodes_get() TO pg_stat_scan_tables;
+GRANT SELECT ON gcl_stat_memory_nodes TO pg_stat_scan_tables;

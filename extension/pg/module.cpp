@@ -14,6 +14,7 @@
 #include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/stats/relation_size.hpp"
+#include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/exported_snapshots.hpp"
@@ -52,7 +53,7 @@ void _PG_init(void) {
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();
     gcl::install_verdicts();
-    gcl::register_workers();
+    gcl::register_workers({gcl::begin_sampling, gcl::sample_when_due, gcl::end_sampling});
   }
   gcl::preloaded = true;
 }

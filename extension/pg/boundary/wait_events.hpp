@@ -13,7 +13,7 @@ enum class WaitEvent : uint8_t {
   kPageLatch,   // GclPageLatch: a page that another process of this server has latched, or fetches
   kPeer,        // GclPeer: another primary's answer to a request for a page
   kFrame,       // GclFrame: a free frame in gcl.cache_size
-  kRedoRing,    // GclRedoRing: room in this primary's redo ring, or (a commit) who writes there
+  kRedoRing,    // GclRedoRing: room in this primary's redo ring, or (a commit) the sessions that write there
   kRowOwner,    // GclRowOwner: the tag of another primary's transaction, before it is waited for as an advisory lock
   kOldOnes,     // GclOldTransactions: those that VACUUM, or the status log, cannot pass
   kDdlLock,     // GclDdlLock: a DDL lock, held on another primary

@@ -1,6 +1,6 @@
 // gcl_check(): a table, its indexes and its TOAST relation are checked, as they are while others change them.
 //
-// Whoever may call it may be more than the table's owner, whose functions the indexes call: everything runs as the
+// A role that may call it may be more than the table's owner, whose functions the indexes call: everything runs as the
 // owner, in a security-restricted operation and with a search_path that only the server's schema is on, as amcheck,
 // REINDEX and VACUUM do.  Findings name places, never values.
 #include "extension/pg/check/table_check.hpp"

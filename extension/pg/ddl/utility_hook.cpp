@@ -5,6 +5,7 @@
 #include "extension/pg/ddl/classify/cluster_scope.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/classify/ddl_scope.hpp"
+#include "extension/pg/ddl/classify/object_scope.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
 #include "extension/pg/ddl/classify/rights.hpp"
 #include "extension/pg/ddl/classify/role_scope.hpp"
@@ -29,6 +30,7 @@
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/role_statement.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/sequence/copy_identity_columns.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/txn/exported_snapshots.hpp"
@@ -86,10 +88,17 @@ void pass_on_as(LocalStatement what, const Call& call) {
 }
 
 // (ddl.shared-without-local-ties)
-[[noreturn]] void refuse_replacement(const char* why) {
+[[noreturn]] void refuse_replacement(const char* why, const char* hint = "Drop it, and create it anew.") {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this would change to whom the object belongs"),
-                  errdetail("In its new form %s.", why), errhint("Drop it, and create it anew.")));
+                  errdetail("In its new form %s.", why), errhint("%s", hint)));
   pg_unreachable();
+}
+
+[[noreturn]] void refuse_alteration() {
+  refuse_replacement(
+      "it would be this primary's own, and another one elsewhere, because the statement ties it to a local object or "
+      "alters one along",
+      "Leave the local object out, or drop it first.");
 }
 
 LocalStatement kind_of_local(const Node* node) {
@@ -105,7 +114,7 @@ void pass_on_local(const Call& call) {
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
   pass_on_as(kind_of_local(node), call);
   if (keeps_names(node) && plan_ddl(node).scope == DdlScope::kCluster) raise_changed_names();
-  if ((IsA(node, ViewStmt) || IsA(node, CreateFunctionStmt)) && plan_ddl(node).replaces)
+  if (changes_ties(node) && plan_ddl(node).was_shared)
     refuse_replacement("it would become every primary's, and be on this one only");
 }
 
@@ -257,7 +266,9 @@ class Captured final : public Capture {
     record->bounds = bounds_of(node);
     if (altered_ && before_ != NIL) record->added = added_defaults(altered_, before_);
     const bool everywhere = end_capture(this, record, plan_, exempt_);
-    if (!everywhere && plan_.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
+    if (!everywhere && plan_.was_shared && !replaces(node)) refuse_alteration();
+    if (!everywhere && plan_.was_shared)
+      refuse_replacement("it would be this primary's own, and another one elsewhere");
     hide_password(node, record);
     name_version(node, record);
     const bool* if_not_exists = if_not_exists_of(node);
@@ -443,6 +454,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   if (is_of_every_client(statement->utilityStmt))
     return standard_ProcessUtility(statement, text, read_only_tree, context, params, environment, destination,
                                    completion);
+  note_statement();
   look_at({statement, text, read_only_tree, context, params, environment, destination, completion});
 }
 

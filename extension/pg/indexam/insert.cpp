@@ -94,7 +94,7 @@ class RowsJudge final : public engine::blink::DeadJudge {
  private:
   RowProbe look(Tid tid) {
     count_page_accesses(index_);  // so far
-    return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
+    return *until_done(table_, [&] { return heap_of(table_).probe(tid, false); });
   }
 
   Relation table_;

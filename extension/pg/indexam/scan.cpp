@@ -90,8 +90,8 @@ void note_dead(ScanState& state) {
 }
 
 // One state that the process keeps: a state is more than a memory context keeps, and each statement that looks a row up
-// would have it allocated and freed.  Who has it has it until the context ends in which the scan began, whatever ends
-// it: an ERROR calls no blink_amendscan().
+// would have it allocated and freed.  A scan has it until the context ends in which the scan began, whatever ends it:
+// an ERROR calls no blink_amendscan().
 struct Kept {
   MemoryContextCallback ended;
   bool taken;

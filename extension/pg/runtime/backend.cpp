@@ -15,6 +15,7 @@
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/runtime/serializable.hpp"
+#include "extension/pg/runtime/server_stop.hpp"
 #include "extension/pg/runtime/waiter.hpp"
 
 extern "C" {
@@ -30,11 +31,14 @@ namespace gcl {
 
 namespace {
 
+bool (*waits_end)() noexcept = nullptr;  // of this process; null: nothing of the kind
+
 // Waits end when PostgreSQL would handle an interrupt; never inside a critical section or a held-off region.
 class BackendInterrupts final : public bufmgr::Interrupts {
  public:
   bool pending() noexcept override {
     (void)postmaster_gone();
+    if (waits_end != nullptr && waits_end()) return true;
     return InterruptPending && InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
            (ProcDiePending || QueryCancelPending || ProcSignalBarrierPending || ClientConnectionLost);
   }
@@ -74,7 +78,7 @@ struct Attached {
     engine::Heap* heap;
   } recent[16] = {};          // of `heaps`, by oid
   std::bitset<1024> changed;  // tables whose relcache entries were invalidated, by oid
-  std::atomic<uint32_t>* counted = nullptr;
+  SessionCount* counted = nullptr;
   bool works_for_gcl = false;              // does the other primaries' DDL
   const volatile bool* serving = nullptr;  // whether this session may use gcl tables; null: always
 };
@@ -136,13 +140,19 @@ void on_exit(int, Datum) {
   pg_unreachable();
 }
 
-void attach(std::atomic<uint32_t>& count) {
+}  // namespace
+
+void end_waits_when(bool (*condition)() noexcept) noexcept { waits_end = condition; }
+
+namespace {
+
+void attach(SessionCount& count, bool is_last = false) {
   bufmgr::BufferPool* pool = node_pool();
   NodeState* node = node_state();
   if (pool->fenced()) raise(coherence::Errc::kFenced, nullptr);
-  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the message worker's closing
-  if (node->closing.load(std::memory_order_seq_cst)) {
-    count.fetch_sub(1, std::memory_order_seq_cst);
+  if (!count.begin()) raise_shutdown();
+  if (node->backends.closed() && !is_last) {  // the worker that closed it looks for workers afterwards
+    count.end();
     raise_shutdown();
   }
   static bool registered = false;
@@ -167,23 +177,23 @@ void attach(std::atomic<uint32_t>& count) {
   }
 }
 
+// Our own workers bring the catalogs up to date.  Any other process, autovacuum too, would use a table without the
+// index that another primary has made meanwhile.
+bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
+
 void wait_until_ready() {
   NodeState* node = node_state();
   if (node == nullptr || node_pool() == nullptr) return;
   // The member worker joins right after recovery; clients may be a moment earlier.
   for (int i = 0; !node->ready.load(std::memory_order_acquire); ++i) {
     if (node_pool()->fenced()) return;
-    if (ShutdownRequestPending) raise_shutdown();  // a worker's SIGTERM
+    if (works_for_gcl() ? server_stops() : ShutdownRequestPending) raise_shutdown();
     if (i > 3000)
       ereport(ERROR, errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("the gcl node has not joined its pool yet"),
               errhint("The log of the server says what keeps its member worker from it."));
     pause_in_wait(10000);
   }
 }
-
-// Our own workers bring the catalogs up to date.  Any other process, autovacuum too, would use a table without the
-// index that another primary has made meanwhile.
-bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
 
 Attached& attached_here() {
   if (attached != nullptr) {
@@ -306,6 +316,7 @@ void keep_holds(bool changes) {
 
 void prepare_to_write() {
   if (holds_given_up()) refuse_change();
+  require_holds();
   const int level = GetCurrentTransactionNestLevel();
   if (level <= written_level) return;
   if (written_level == 0) ForceSyncCommit();
@@ -355,7 +366,7 @@ void call_at_first_attach(void (*callback)()) {
   at_first_attach[first_attach_callbacks++] = callback;
 }
 
-void attach_worker() { attach(node_state()->workers); }
+void attach_worker(bool is_last) { attach(node_state()->workers, is_last); }
 
 void detach_session() noexcept {
   Attached* at = attached;
@@ -372,7 +383,7 @@ void detach_session() noexcept {
   at->txns.reset();
   at->session.reset();
   if (at->works_for_gcl) node_state()->ddl_workers.fetch_sub(1, std::memory_order_seq_cst);
-  at->counted->fetch_sub(1, std::memory_order_seq_cst);
+  at->counted->end();
   delete at;
 }
 

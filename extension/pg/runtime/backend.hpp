@@ -60,8 +60,12 @@ coherence::Status wait_for_holder();
 // From _PG_init: `callback` is called once in each process that attaches; sessions without gcl do not pay for it.
 void call_at_first_attach(void (*callback)());
 
-// For workers: attaches under the worker's count instead of the backends'.
-void attach_worker();
+// For a worker that has something else to do then: a wait for a page ends (kInterrupted), in this process from now on,
+// when the condition holds.
+void end_waits_when(bool (*condition)() noexcept) noexcept;
+// For workers: attaches under the workers' count instead of the backends'.  `is_last`: also where no session begins any
+// more (runtime.workers-outlive-backends).
+void attach_worker(bool is_last);
 // Ends the session.  Idempotent.
 void detach_session() noexcept;
 

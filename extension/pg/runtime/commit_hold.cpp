@@ -123,8 +123,8 @@ void wait_until_all_left(uint64_t until) {
   ConditionVariableCancelSleep();
 }
 
-// (hold.pages-stay) Who found no limit has read how far the log is flushed before the limit was there, so that is
-// before the record which is written behind it.
+// (hold.pages-stay) A process that found no limit has read how far the log is flushed before the limit was there, so
+// that is before the record which is written behind it.
 XLogRecPtr limit_log(uint64_t until) {
   const XLogRecPtr so_far = GetXLogInsertRecPtr();
   SpinLockAcquire(&hold->lock);

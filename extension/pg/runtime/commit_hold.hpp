@@ -14,7 +14,7 @@
 //     coherence, the log is flushed up to there and no further (held_back(); log.redo-before-page).  So no other
 //     primary sees a change of a page that is behind the position.
 // hold.ends-in-time: A hold ends by its release, at its deadline, or with its session.  It is over at the deadline for
-//     whoever looks, before anybody has ended it.  A release behind the deadline says so, and the cut is void.
+//     any process that looks, before anybody has ended it.  A release behind the deadline says so, and the cut is void.
 // hold.committers-can-be-cancelled: A transaction that waits to enter has no commit record yet: a cancel rolls it back.
 //
 // A commit costs a store in a line of its own, and a load of a line that changes with holds only.
@@ -31,7 +31,7 @@ void commit_hold_init(void* memory, uint32_t slots);  // before the first proces
 void enter_commit();           // REQUIRES: it has an xid, and has not entered; raises while it waits
 void leave_commit() noexcept;  // at every end; nothing to do if it has not entered
 
-// --- who holds -------------------------------------------------------------------------------------------------------
+// --- the holder ------------------------------------------------------------------------------------------------------
 // Holds this server's commits for at most `ms` from now on, for this session.  Returns the position up to which the
 // log has all that anybody has seen; it is flushed.  55006: another session holds them; 55P03: a commit that was under
 // way has not ended in time; 55000: this server is not in the pool, or has transactions that are PREPAREd.

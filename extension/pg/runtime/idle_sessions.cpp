@@ -59,9 +59,9 @@ std::optional<uint32_t> IdleSessions::idle_ms(coherence::SessionId session, cons
 std::optional<uint32_t> IdleSessions::by_looks(const PGPROC& proc, Seen& seen, const engine::Holder& holder,
                                                TimestampTz now) {
   const uint64_t transaction = holder.word().by().raw;
-  const uint32_t turns = holder.turns();
-  const bool goes_on = seen.since != 0 && seen.transaction == transaction && seen.turns == turns;
-  seen = {transaction, turns, goes_on ? seen.since : now};
+  const uint32_t requests = holder.requests();
+  const bool goes_on = seen.since != 0 && seen.transaction == transaction && seen.requests == requests;
+  seen = {transaction, requests, goes_on ? seen.since : now};
   if (!waits_for_client(proc)) seen.since = 0;
   if (seen.since == 0) return std::nullopt;
   return ms_since(seen.since, now);

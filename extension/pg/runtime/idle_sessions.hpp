@@ -26,7 +26,7 @@ class IdleSessions final : public engine::Idleness {
  private:
   struct Seen {
     uint64_t transaction;
-    uint32_t turns;
+    uint32_t requests;
     TimestampTz since;  // 0: it did not wait for its client
   };
   std::optional<uint32_t> by_looks(const PGPROC& proc, Seen& seen, const engine::Holder& holder, TimestampTz now);

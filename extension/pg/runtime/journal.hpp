@@ -23,7 +23,7 @@ inline coherence::Status note_decision(bufmgr::BufferPool& pool, engine::TxnId i
   return recovery::note_decision(pool.coherence_pool(), {id.raw, committed}, recovery::Patience::kTry, problem);
 }
 
-// SQLSTATE for who could not write it: 53100, XX001, 58030.
+// SQLSTATE for a process that could not write it: 53100, XX001, 58030.
 int journal_sqlstate(coherence::Errc outcome);
 [[noreturn]] void raise_unjournaled(coherence::Errc outcome, const coherence::Problem& problem);
 

@@ -12,7 +12,7 @@ namespace gcl {
 
 class ServerLoneRepair final : public coherence::PoolRepair {
  public:
-  // `self`: who will join.
+  // `self`: the node that will join.
   explicit ServerLoneRepair(coherence::NodeId self) : self_(self) {}
   coherence::Status repair(coherence::Pool&, coherence::Memory&, std::span<const Dead>,
                            coherence::Problem*) noexcept override;

@@ -4,6 +4,7 @@
 
 #include "coherence/message/slots.hpp"
 #include "extension/compatibility.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/commit_hold.hpp"
 #include "extension/pg/runtime/copied_directory.hpp"
@@ -113,6 +114,10 @@ void check_settings() {
   check_cache_size();
 }
 
+bool over_network() { return settings.transport != 0; }
+// Where people look for it.
+const char* pool_name() { return over_network() ? settings.memory_nodes : settings.pool; }
+
 // What helps when the pool could not be joined.
 const char* hint_for(Errc outcome) {
   switch (outcome) {
@@ -124,17 +129,21 @@ const char* hint_for(Errc outcome) {
       return "Start gcl_memnode, and look whether gcl.memory_nodes, and the gcl.listen_address of each primary, can be "
              "reached from the other machines. A primary that reaches memory reaches all others, or does not join.";
     case Errc::kNotFound:
+      if (over_network())
+        return "gcl.memory_nodes is where memory node 0 of the pool listens; gcl.node_id is a number the pool has room "
+               "for.";
       return "gcl.pool and gcl.pool_file name the files that gclctl made; gcl.node_id is a number it made room for.";
     case Errc::kIncompatible:
       return "All primaries of a pool have one major version of PostgreSQL, one C library, one gcl.locale, and "
-             "versions "
-             "of gcl with one pool format and one protocol. Use the software that the pool was made for; with another "
+             "versions of gcl with one pool format and one protocol. Use the software that the pool was made for; with "
+             "another "
              "protocol, stop all primaries before the first starts with it.";
     case Errc::kNoSpace:
       return "Give the file system more room, or choose a smaller gcl.cache_size.";
     case Errc::kCorrupt:
       return "Restore all files of the pool, or make a new one with gclctl; gclctl verify names what is damaged.";
     case Errc::kSystem:
+      if (over_network()) return "The log of gcl_memnode may say more.";
       return "The account of the server must be able to read and write the pool's files and their directories.";
     default:
       return nullptr;
@@ -153,13 +162,17 @@ void show_network_worker() {
 }
 
 coherence::TransportSettings transport_settings() {
-  return {.kind = settings.transport == 0 ? "shm" : "tcp",
+  static constexpr const char* kKinds[] = {"shm", "tcp", "verbs"};  // gcl.transport's
+  return {.kind = kKinds[settings.transport],
           .memory_nodes = settings.memory_nodes,
           .listen = settings.listen_address,
           .key_file = settings.key_file,
           .certificate_file = settings.certificate_file,
           .certificate_key_file = settings.certificate_key_file,
           .ca_file = settings.ca_file,
+          .device = settings.rdma_device,
+          .device_port = settings.rdma_port,
+          .gid_index = settings.rdma_gid_index,
           .worker_begins = show_network_worker};
 }
 
@@ -202,15 +215,15 @@ bool asked_to_stop() {
 // Waits while the survivors have not done with this node's former incarnation; `again`, after a crash restart, also
 // while the network is away (extension.crash-restart-joins-again).  The postmaster has no latch to sleep on here.
 bufmgr::BufferPool* join(bool again, Errc* outcome, Problem* problem) {
-  const TimestampTz began = GetCurrentTimestamp();
-  TimestampTz reached = began, told = 0;
+  const int64_t began = monotonic_us();
+  int64_t reached = began, told = 0;
   for (Errc told_of = Errc::kOk;;) {
     if (bufmgr::BufferPool* pool = try_join(outcome, problem)) {
-      if (const TimestampTz waited = GetCurrentTimestamp() - began; told != 0)
+      if (const int64_t waited = monotonic_us() - began; told != 0)
         ereport(LOG, errmsg("gcl: node %d can join after %.1f s", settings.node_id, double(waited) / 1e6));
       return pool;
     }
-    const TimestampTz now = GetCurrentTimestamp();
+    const int64_t now = monotonic_us();
     const bool away = again && *outcome == Errc::kUnreached;
     if (away) reached = now;
     if (!away && (*outcome != Errc::kUnrepaired || now - reached > settings.rejoin_timeout_s * USECS_PER_SEC))
@@ -265,7 +278,7 @@ void start_node() {
     holds = engine::HoldTable::create(the_pool->extra_memory() + holds_at(), holds_max(), session_slots(),
                                       &the_pool->coherence_node().fence_word());
     relation_record_pool_id = the_pool->coherence_pool().pool_id();
-    ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", settings.pool, settings.node_id));
+    ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", pool_name(), settings.node_id));
   } else if (outcome == Errc::kFenced) {
     snprintf(refusal, sizeof refusal, "%s", problem.text);
     ereport(LOG, errmsg("gcl: the pool is fenced; gcl tables cannot be used until the cluster is repaired"),
@@ -273,7 +286,7 @@ void start_node() {
   } else {
     const char* hint = hint_for(outcome);
     ereport(FATAL, errcode(sqlstate_for(outcome)),
-            errmsg("could not join the gcl pool \"%s\" as node %d", settings.pool, settings.node_id),
+            errmsg("could not join the gcl pool \"%s\" as node %d", pool_name(), settings.node_id),
             errdetail("%s", problem.text), hint != nullptr ? errhint("%s", hint) : 0);
   }
 }

@@ -6,7 +6,8 @@
 //     (extension.crash-restart-joins-again).
 // runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
 //     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all
-//     (workers.helpers-end-later), the flusher the others, and the message worker is the last.
+//     (workers.helpers-end-later), the flusher the others, and the message worker is the last.  The first worker that
+//     finds no backend closes the count: no session begins behind it but the message worker's.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
@@ -15,6 +16,7 @@
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/runtime/session_count.hpp"
 #include "extension/pg/runtime/table_changes.hpp"
 #include "recovery/ring_repair.hpp"
 
@@ -41,10 +43,9 @@ inline constexpr int kWorkers = int(Worker::kCount);
 enum class Doubts : int { kOpen, kBeingDecided, kOver };
 
 struct NodeState {
-  std::atomic<uint32_t> backends;     // sessions of backends
+  SessionCount backends;              // sessions of backends
   std::atomic<uint32_t> ddl_workers;  // of them, the DDL launcher's and the apply workers'
-  std::atomic<uint32_t> workers;      // sessions of workers but the message worker's
-  std::atomic<bool> closing;          // no new session any more
+  SessionCount workers;               // sessions of workers
   std::atomic<bool> ready;            // the member worker joined: sessions may begin
   std::atomic<bool> join_fails;       // it could not when it last tried; the log says why
   std::atomic<Doubts> doubts;

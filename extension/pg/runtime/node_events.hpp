@@ -1,4 +1,4 @@
-// The wakeup events of a primary (coherence/message/wakeup.hpp): which is for whom.
+// The wakeup events of a primary (coherence/message/wakeup.hpp): which is for which worker.
 #pragma once
 
 #include "coherence/message/wakeup.hpp"

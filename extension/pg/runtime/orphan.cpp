@@ -51,14 +51,9 @@ bool end_if(bool gone) noexcept {
   return true;
 }
 
-// Its end is a signal, which waits where signals are blocked: while a client is let in.
-bool postmaster_lives() noexcept {
-#ifdef USE_POSTMASTER_DEATH_SIGNAL
-  return PostmasterIsAliveInternal();
-#else
-  return PostmasterIsAlive();
-#endif
-}
+// Not by PostgreSQL's pipe: a process that was forked a moment before has its other end, too, and until it closes that
+// the pipe says that the postmaster lives.  The signal comes once.
+bool postmaster_lives() noexcept { return getppid() == PostmasterPid; }
 
 void on_postmaster_death(int) {
   const int saved = errno;
@@ -78,6 +73,7 @@ void end_with_postmaster() noexcept {
   int number = 0;
   if (!has_postmaster() || !node_pool()->coherence_node().repairs_deaths()) return;
   if (prctl(PR_GET_PDEATHSIG, &number) == 0 && number != 0) pqsignal(number, on_postmaster_death);
+  (void)end_if(!postmaster_lives());  // it may have come before
 #endif
 }
 

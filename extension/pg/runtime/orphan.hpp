@@ -1,10 +1,9 @@
 // A process whose postmaster is dead.
 //
-// extension.orphans-end-server: Where deaths are repaired, a worker or a wait of ours that finds the postmaster dead
-// ends
-//     this server: it sends the other processes what the postmaster sends them after a crash (SIGQUIT), and ends
-//     without any clean-up.  So the death is certain to the other primaries within moments, however long a query would
-//     have gone on.  Elsewhere the first process that notices fences the pool.
+// extension.orphans-end-server: Where deaths are repaired, a worker or a wait of ours that finds the postmaster
+//     dead ends this server: it sends the other processes what the postmaster sends them after a crash (SIGQUIT),
+//     and ends without any clean-up.  So the death is certain to the other primaries within moments, however long a
+//     query would have gone on.  Elsewhere the first process that notices fences the pool.
 #pragma once
 
 namespace gcl {

@@ -39,6 +39,11 @@ void raise_unless_interrupted(Errc outcome, Relation rel) {
   CHECK_FOR_INTERRUPTS();
 }
 
+void end_as_crashed(const char* why) {
+  ereport(LOG, errmsg("gcl: %s: %s", why, fence_reason()));
+  _exit(2);
+}
+
 void raise(Errc outcome, Relation rel) {
   const char* name = rel != nullptr ? RelationGetRelationName(rel) : "(none)";
   switch (outcome) {

@@ -15,6 +15,10 @@ namespace gcl {
 // Raises the ERROR for `outcome`; `rel` may be null.  kInterrupted without anything pending raises a plain cancel.
 [[noreturn]] void raise(coherence::Errc outcome, Relation rel);
 
+// As if this process had crashed: the postmaster ends the others of its server, which joins the pool again
+// (node.cut-off-joins-again).  The client gets no answer.
+[[noreturn]] void end_as_crashed(const char* why);
+
 // For frames of C++ that may throw (PgError from a callback, bad_alloc): runs `f` and lets what it threw leave as an
 // ERROR after its frames have been unwound.  `f` returns nothing that owns anything.
 template <class F>

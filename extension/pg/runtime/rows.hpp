@@ -26,6 +26,7 @@ class Row {
   Row& number(uint64_t value) { return add(Int64GetDatum(int64(value))); }
   Row& integer(int64 value) { return add(Int32GetDatum(int32(value))); }
   Row& text(const char* value) { return value == nullptr ? null() : add(CStringGetTextDatum(value)); }
+  Row& real(double value) { return add(Float8GetDatum(value)); }
   Row& truth(bool value) { return add(BoolGetDatum(value)); }
   Row& oid(Oid value) { return OidIsValid(value) ? add(ObjectIdGetDatum(value)) : null(); }
   Row& time(TimestampTz value) { return value == 0 ? null() : add(TimestampTzGetDatum(value)); }

@@ -17,21 +17,27 @@ extern "C" {
 #include "storage/lock.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 }
 
 namespace gcl {
 
 namespace {
 
-// Of the running transaction.
-bool uses_gcl = false, uses_local = false;
+// Of the running transaction.  A word, as each end of a transaction clears it.
+struct {
+  bool gcl, local;       // it has used such tables
+  bool was_read_write;   // when a statement began that had a snapshot
+  bool began_read_only;  // its first touch of a gcl table was READ ONLY
+} use{};
 
 ExecutorCheckPerms_hook_type next_check = nullptr;
 
-// Of the query that was started last.
+// Of the query that was started last, until COPY starts, which is none.
 constexpr int kNowaitMax = 8;  // a query with more waits for pages of the rest
 Oid nowait_tables[kNowaitMax];
 int nowait_count = 0;
+int nowait_noted = 0;  // of a query whose tables are about to be checked
 
 [[noreturn]] void refuse_mixed() {
   ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -61,15 +67,18 @@ Whose whose(const RangeTblEntry* entry) {
 
 // Every query passes here before it begins, and COPY.
 bool check_tables(List* tables, bool raises) {
+  nowait_count = nowait_noted;
+  nowait_noted = 0;
   if (next_check != nullptr && !next_check(tables, raises)) return false;
   if (XactIsoLevel != XACT_SERIALIZABLE || node_pool() == nullptr || IsParallelWorker()) return true;
+  note_statement();
   if (holds_given_up()) meet_given_up();
   ListCell* cell;
   foreach (cell, tables) {
     const Whose table = whose(static_cast<const RangeTblEntry*>(lfirst(cell)));
-    if (table == Whose::kLocal) uses_local = true;
-    if (table == Whose::kGcl && !uses_gcl) (void)session();  // use_in_serializable()
-    if (uses_local && uses_gcl) refuse_mixed();
+    if (table == Whose::kLocal) use.local = true;
+    if (table == Whose::kGcl && !use.gcl) (void)session();  // use_in_serializable()
+    if (use.local && use.gcl) refuse_mixed();
   }
   return true;
 }
@@ -85,22 +94,37 @@ bool is_locked(Oid table, LOCKMODE least) {
 }  // namespace
 
 void use_in_serializable(engine::TransactionHolds& holds, engine::TxnSystem& txns, bool may_hold) {
-  if (uses_gcl) return;
-  if (uses_local) refuse_mixed();
-  uses_gcl = true;
-  // A savepoint may be READ ONLY in a transaction that is not.
-  if (!may_hold || IsParallelWorker() || (XactReadOnly && GetCurrentTransactionNestLevel() == 1)) return;
-  txns.set_host_xid(GetTopTransactionId());  // what others of this server wait for
-  holds.begin(uint32_t(settings.max_page_holds), settings.hold_yield_ms);
+  if (use.gcl) return;
+  if (use.local) refuse_mixed();
+  // A savepoint, or a function, may be READ ONLY in a transaction that is not.
+  const bool reads_only = XactReadOnly && !use.was_read_write && GetCurrentTransactionNestLevel() == 1;
+  if (may_hold && !IsParallelWorker() && !reads_only) {
+    txns.set_host_xid(GetTopTransactionId());  // what others of this server wait for
+    holds.begin(uint32_t(settings.max_page_holds), settings.hold_yield_ms);
+  }
+  use.began_read_only = may_hold && reads_only;
+  use.gcl = true;  // not if there is no id
+}
+
+void note_serializable_statement() noexcept {
+  if (FirstSnapshotSet && !XactReadOnly) use.was_read_write = true;
+}
+
+void require_holds() {
+  if (!use.began_read_only) return;
+  ereport(ERROR, errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+          errmsg("cannot change gcl tables in a SERIALIZABLE transaction that was READ ONLY when it first read them"),
+          errdetail("What it read then may have been changed since."),
+          errhint("Let it read gcl tables before it calls a function that sets transaction_read_only."));
 }
 
 void note_row_marks(const PlannedStmt* plan) {
-  nowait_count = 0;
+  nowait_noted = 0;
   ListCell* cell;
   foreach (cell, plan->rowMarks) {
     const PlanRowMark* mark = lfirst_node(PlanRowMark, cell);
-    if (mark->waitPolicy != LockWaitError || mark->isParent || nowait_count == kNowaitMax) continue;
-    nowait_tables[nowait_count++] = rt_fetch(mark->rti, plan->rtable)->relid;
+    if (mark->waitPolicy != LockWaitError || mark->isParent || nowait_noted == kNowaitMax) continue;
+    nowait_tables[nowait_noted++] = rt_fetch(mark->rti, plan->rtable)->relid;
   }
 }
 
@@ -141,10 +165,10 @@ void refuse_stale() {
   pg_unreachable();
 }
 
-bool serializable_uses_gcl() noexcept { return uses_gcl; }
-bool serializable_is_local() noexcept { return uses_local; }
+bool serializable_uses_gcl() noexcept { return use.gcl; }
+bool serializable_is_local() noexcept { return use.local; }
 
-void forget_serializable() noexcept { uses_gcl = uses_local = false; }
+void forget_serializable() noexcept { use = {}; }
 
 // A lock that was taken in a savepoint goes with it.
 HoldsOf holds_of(Relation rel) {

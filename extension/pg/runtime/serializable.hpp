@@ -2,18 +2,19 @@
 //
 // runtime.serializable-holds: From its first touch of a gcl table on, a SERIALIZABLE transaction that may write holds
 //     what it reads and writes.  One that is READ ONLY from the start holds nothing: its snapshot is a moment between
-//     commits, and those are in the order of some serial run (serializable.commit-order).
-// runtime.given-up-reads-on: A transaction that was idle, and lost its holds to others who waited (HoldGiver), goes on
+//     commits, and those are in the order of some serial run (serializable.commit-order).  READ ONLY from the start is
+//     READ ONLY since the first snapshot: a function may be so for as long as it runs, and the transaction is not.
+// runtime.given-up-reads-on: A transaction that was idle, and lost its holds to others that waited (HoldGiver), goes on
 //     as one that is READ ONLY if it has changed nothing; what it then would change is refused, and its commit if it
 //     has (serializable.given-up-reader).  The session meets that at its next query, page or commit.  One that has
 //     only read does the same by itself where it is to hold more pages than it may (gcl.max_page_holds, or what this
-//     primary has room for), and where it meets a conflict with its snapshot.  So who only reads is never refused.
+//     primary has room for), and where it meets a conflict with its snapshot.  So a transaction that only reads is
+//     never refused.
 // runtime.no-wait-for-pages: FOR UPDATE and its like with NOWAIT fail (55P03) where they would wait for a page that is
 //     held, also to read the table, and SKIP LOCKED leaves out the rows of it.  A SERIALIZABLE transaction waits to
 //     read a page that another one has written, also with SKIP LOCKED: it has to know what is there.
 // runtime.serializable-one-mechanism: gcl tables and permanent local tables are refused in one SERIALIZABLE
-// transaction:
-//     the server watches the ones, holds guard the others, and each would see half of a cycle.
+//     transaction: the server watches the ones, holds guard the others, and each would see half of a cycle.
 // runtime.serializable-table-lock: What a transaction has locked on all primaries so that nobody else writes it, it
 //     reads without holds; so that nobody else reads it either, it writes without.
 #pragma once
@@ -43,6 +44,14 @@ bool serializable_is_local() noexcept;
 // 53400: it gave up its holds itself, and changes something.
 [[noreturn]] void refuse_too_many_holds();
 [[noreturn]] void refuse_stale();  // 40001: the same, because of a conflict
+// A statement begins, in a SERIALIZABLE transaction.
+void note_serializable_statement() noexcept;
+// A utility statement begins; queries are noted here.  Each statement of a client pays for it.
+inline void note_statement() noexcept {
+  if (XactIsoLevel == XACT_SERIALIZABLE) note_serializable_statement();
+}
+// Before a change.  25006: the transaction counted as READ ONLY when it first touched a gcl table, and holds nothing.
+void require_holds();
 // At every end of a transaction.
 void forget_serializable() noexcept;
 

@@ -37,7 +37,8 @@ bool check_certificate(char** value, void**, GucSource) { return check_path("gcl
 bool check_certificate_key(char** value, void**, GucSource) { return check_path("gcl.certificate_key_file", *value); }
 bool check_ca(char** value, void**, GucSource) { return check_path("gcl.ca_file", *value); }
 
-constexpr config_enum_entry kTransports[] = {{"shm", 0, false}, {"tcp", 1, false}, {nullptr, 0, false}};
+constexpr config_enum_entry kTransports[] = {
+    {"shm", 0, false}, {"tcp", 1, false}, {"verbs", 2, false}, {nullptr, 0, false}};
 
 bool check_locale(char** value, void**, GucSource) {
   const char* slash = strchr(*value, '/');
@@ -53,26 +54,35 @@ bool check_locale(char** value, void**, GucSource) {
 
 // How this primary reaches the pool and its peers (coherence/transport/settings.hpp).
 static void define_transport() {
-  DefineCustomEnumVariable("gcl.transport", "How this primary reaches memory nodes and the other primaries.",
-                           "shm: all are on this machine, and map the pool; tcp: over a network.", &settings.transport,
-                           0, kTransports, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomEnumVariable(
+      "gcl.transport", "How this primary reaches memory nodes and the other primaries.",
+      "shm: all are on this machine, and map the pool; tcp: over a network; verbs: over a network, "
+      "and memory nodes by RDMA.",
+      &settings.transport, 0, kTransports, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
   DefineCustomStringVariable("gcl.memory_nodes", "Address of memory node 0, which knows where the others are.",
-                             "For gcl.transport = tcp: host:port.", &settings.memory_nodes, "", PGC_POSTMASTER, 0,
-                             nullptr, nullptr, nullptr);
+                             "For gcl.transport = tcp and verbs: host:port.", &settings.memory_nodes, "",
+                             PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
   DefineCustomStringVariable("gcl.listen_address", "Address where other primaries reach this one.",
-                             "For gcl.transport = tcp: host:port; the system chooses for port 0.",
+                             "For gcl.transport = tcp and verbs: host:port; the system chooses for port 0.",
                              &settings.listen_address, "127.0.0.1:0", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-  DefineCustomStringVariable("gcl.key_file", "File with the cluster's key, for gcl.transport = tcp.",
+  DefineCustomStringVariable("gcl.key_file", "File with the cluster's key, for gcl.transport = tcp and verbs.",
                              "Empty: certificates; without these only addresses of this machine.", &settings.key_file,
                              "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_key_file, nullptr, nullptr);
-  DefineCustomStringVariable("gcl.certificate_file", "This primary's certificate, for gcl.transport = tcp.", nullptr,
-                             &settings.certificate_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_certificate,
-                             nullptr, nullptr);
+  DefineCustomStringVariable("gcl.certificate_file", "This primary's certificate, for gcl.transport = tcp and verbs.",
+                             nullptr, &settings.certificate_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
+                             check_certificate, nullptr, nullptr);
   DefineCustomStringVariable("gcl.certificate_key_file", "The private key of gcl.certificate_file.", nullptr,
                              &settings.certificate_key_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
                              check_certificate_key, nullptr, nullptr);
   DefineCustomStringVariable("gcl.ca_file", "Certificate of who signs for the members of the cluster.", nullptr,
                              &settings.ca_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_ca, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.rdma_device", "RDMA device by which this primary reaches memory nodes.",
+                             "For gcl.transport = verbs; empty: the one with the address of gcl.listen_address.",
+                             &settings.rdma_device, "", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomIntVariable("gcl.rdma_port", "Port of that device.", "0: it is found.", &settings.rdma_port, 0, 0, 255,
+                          PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomIntVariable("gcl.rdma_gid_index", "Place in the GID table of that port.", "-1: it is found.",
+                          &settings.rdma_gid_index, -1, -1, 1023, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
 }
 
 void define_settings() {

@@ -99,11 +99,10 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
   ReturnSetInfo* const result = rows_of(fcinfo);
   const coherence::Held held = node_pool()->coherence_node().held();
   const Open open = open_now();
-  const uint64_t backends = node_state()->backends.load(std::memory_order_relaxed);
+  const uint64_t backends = node_state()->backends.now();
   const uint64_t asking = attached_txns() != nullptr ? 1 : 0;
   const Waits own = own_waits_now();
-  // The message worker's own is one, too.
-  const uint64_t counted = backends + node_state()->workers.load(std::memory_order_relaxed) + 1;
+  const uint64_t counted = backends + node_state()->workers.now();
   const uint64_t frames = node_pool()->frames(), used = uint64_t{held.pages} + node_pool()->free_frames();
   const struct {
     const char* what;

@@ -15,6 +15,11 @@ using coherence::SessionId;
 
 namespace {
 
+constexpr TimestampTz kSampleUs = 1'000'000;  // how often
+
+engine::SampleRegistry* published = nullptr;  // as long as the member worker's process
+TimestampTz taken = 0;
+
 void sum_counters(bufmgr::BufferPool& pool, engine::Sample* to) {
   const coherence::Node& node = pool.coherence_node();
   for (uint32_t s = 0; s < node.sessions_max(); ++s) {
@@ -78,14 +83,21 @@ void take_sample(engine::TxnSystem& txns, engine::Sample* to) {
   to->hot_pages = pool.coherence_node().hot_pages(to->hot, engine::kSampleHotPages);
 }
 
-TimestampTz Sampler::round() {
-  const TimestampTz now = GetCurrentTimestamp();
-  if (now - taken_ < kSampleUs && now >= taken_) return taken_ + kSampleUs;
-  engine::Sample sample;
-  take_sample(txns_, &sample);
-  registry_.publish(sample);
-  taken_ = now;
-  return taken_ + kSampleUs;
+void begin_sampling() {
+  published = new engine::SampleRegistry(sample_registry(txns()));
+  published->clear();
 }
+
+TimestampTz sample_when_due() {
+  const TimestampTz now = GetCurrentTimestamp();
+  if (now - taken < kSampleUs && now >= taken) return taken + kSampleUs;
+  engine::Sample sample;
+  take_sample(txns(), &sample);
+  published->publish(sample);
+  taken = now;
+  return taken + kSampleUs;
+}
+
+void end_sampling() { published->clear(); }
 
 }  // namespace gcl

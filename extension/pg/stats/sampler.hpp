@@ -9,25 +9,16 @@
 
 namespace gcl {
 
-inline constexpr TimestampTz kSampleUs = 1'000'000;  // how often
-inline constexpr TimestampTz kStaleUs = 5'000'000;   // older than this: its primary is stopped, or very busy
+inline constexpr TimestampTz kStaleUs = 5'000'000;  // older than this: its primary is stopped, or very busy
 
 engine::SampleRegistry sample_registry(engine::TxnSystem& txns);
 // As of now.
 void take_sample(engine::TxnSystem& txns, engine::Sample* to);
 
-// The member worker's part.
-class Sampler {
- public:
-  explicit Sampler(engine::TxnSystem& txns) : txns_(txns), registry_(sample_registry(txns)) { registry_.clear(); }
-  // Never waits.  Returns when the next sample is due.
-  TimestampTz round();
-  void leave() { registry_.clear(); }
-
- private:
-  engine::TxnSystem& txns_;
-  engine::SampleRegistry registry_;
-  TimestampTz taken_ = 0;
-};
+// The member worker's part (workers/workers.hpp: Sampling).
+void begin_sampling();
+// Never waits.  Returns when the next sample is due.
+TimestampTz sample_when_due();
+void end_sampling();
 
 }  // namespace gcl

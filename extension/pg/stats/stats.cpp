@@ -97,5 +97,8 @@ Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
   for (int i = 1; i < engine::kDdlKinds; ++i)
     put("ddl", psprintf("%s sent", ddl_kind_name(engine::DdlKind(i))), ddl.messages[i].load(std::memory_order_relaxed));
   put("ddl", "answers found late", ddl.answers_found_late.load(std::memory_order_relaxed));
+  const auto& holds = node_holds()->counts();
+  put("serializable", "waits for pages", holds.waits.load(std::memory_order_relaxed));
+  put("serializable", "pages given up", holds.given_up.load(std::memory_order_relaxed));
   return Datum{0};
 }

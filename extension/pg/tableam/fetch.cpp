@@ -27,7 +27,7 @@ struct Fetch {
 
 constexpr uint32_t kFirstRoom = 256;
 
-// Where a fetch reads a row.  Not row_buffer(): who has a row there may look up others, of its TOAST relation.
+// Where a fetch reads a row.  Not row_buffer(): a caller with a row there may look up others, of its TOAST relation.
 alignas(8) std::byte fetched[engine::kRowBytesMax];
 
 // The version that is in `fetched`, as it was read (tableam.found-version-read-once).
@@ -69,9 +69,9 @@ static void note_query(const QueryStart& query) {
   const PlannedStmt* plan = query.plan;
   forget_fetched();
   forget_found();
-  query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
-  // It would wait for readers of pages whose rows it can leave out.
-  if (plan->commandType == CMD_SELECT && !plan->hasModifyingCTE && skips_locked(plan)) query_writes = false;
+  query_writes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
+  // With SKIP LOCKED it would wait for readers of pages whose rows it can leave out.
+  if (!query_writes && plan->rowMarks != NIL) query_writes = !skips_locked(plan);
   note_row_marks(plan);
 }
 

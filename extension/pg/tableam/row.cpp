@@ -127,7 +127,7 @@ RowSource row_of(Relation rel, TupleTableSlot* slot, CommandId command, HeapTupl
 }
 
 // A scan's row is the scan's: only a copy of it may get another header.
-void stamp_stored(Relation rel, TupleTableSlot* slot, Tid tid, CommandId cid, bool was_locked) {
+void set_system_columns(Relation rel, TupleTableSlot* slot, Tid tid, CommandId cid, bool was_locked) {
   slot->tts_tableOid = RelationGetRelid(rel);
   set_tid(&slot->tts_tid, tid);
   if (!TTS_IS_HEAPTUPLE(slot)) return;

@@ -3,14 +3,13 @@
 // tableam.rows-as-heap-tuples: Rows leave as HeapTuples (TTSOpsHeapTuple). xmin shown is the current xid for rows of
 //     the own transaction and FrozenTransactionId otherwise: ON CONFLICT and referential checks ask. xmax is the
 //     current xid for rows that the own transaction has ended or locked, otherwise 0.
-// tableam.tid-names-version: A TID names one version until the end of the transaction (heap.tid-names-version), as the
-// executor
-//     assumes.
+// tableam.tid-names-version: A TID names one version until the end of the transaction (heap.tid-names-version), as
+//     the executor assumes.
 // tableam.large-values-toasted: Large values are compressed or stored out of line on the way in (toast.hpp); rows leave
 //     with pointers to them.
 // tableam.old-version-read-once: An update compares the new version with the one that the executor has fetched for it
 //     just before (FetchedVersion), and does not read that again: within a query a TID names one version, whose body
-//     never changes.  Whoever uses the row buffer, and a query that starts, have it forgotten.
+//     never changes.  A use of the row buffer, and a query that starts, have it forgotten.
 // tableam.found-version-read-once: A version that a scan has just found by an index is not read again when the executor
 //     fetches it to replace it.  The next look-up, a query that starts, and whatever changes or locks a row have it
 //     forgotten: its header would say so.
@@ -69,7 +68,7 @@ RowSource row_of(Relation rel, TupleTableSlot* slot, CommandId command, HeapTupl
 void done_with(RowSource& source);
 // The slot's row is stored at `tid` now: RETURNING and triggers may ask for its system columns.  `was_locked`: it
 // replaces a row that this transaction had locked, which xmax shows, as heap's does.
-void stamp_stored(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId cid, bool was_locked);
+void set_system_columns(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId cid, bool was_locked);
 // Of this backend, for one row; overwritten by the next use.
 std::byte* row_buffer();
 // The version that row_buffer() has, laid, and its header of before (tableam.old-version-read-once).

@@ -1,4 +1,5 @@
 // VACUUM: the engine finds what is dead and frees it; PostgreSQL's index code removes the entries in between.
+#include "extension/pg/boundary/monotonic.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/indexam/index_pages.hpp"
 #include "extension/pg/runtime/backend.hpp"
@@ -121,11 +122,11 @@ class Cleaner final : public engine::IndexCleaner {
 // As the server's own lock on the table does among sessions of one primary: VACUUM waits for its turn, bounded by
 // lock_timeout; autovacuum and SKIP_LOCKED do not wait.
 engine::VacuumStats vacuum_in_turn(Relation rel, Cleaner& cleaner, bool wait) {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   for (;;) {
     const engine::VacuumStats stats = *until_done(rel, [&] { return heap_of(rel).vacuum(cleaner, kWaitMs); });
     if (!stats.skipped || !wait) return stats;
-    if (LockTimeout > 0 && TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LockTimeout))
+    if (LockTimeout > 0 && TimestampDifferenceExceeds(began, monotonic_us(), LockTimeout))
       ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
               errdetail("Another primary is vacuuming \"%s\".", RelationGetRelationName(rel)));
     until_ok(rel, [] { return txns().waiter().pause(kRetryMs); });

@@ -151,7 +151,7 @@ void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, Bu
   RowSource row = row_of(rel, slot, cid);
   const Tid tid = *until_done(rel, [&] { return heap.insert(row.image, command); });
   done_with(row);
-  stamp_stored(rel, slot, tid, cid, false);
+  set_system_columns(rel, slot, tid, cid, false);
   pgstat_count_heap_insert(rel, 1);
 }
 
@@ -192,7 +192,7 @@ void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandI
   }
   for (int i = 0; i < nslots; ++i) {
     done_with(rows[i]);
-    stamp_stored(rel, slots[i], tids[i], cid, false);
+    set_system_columns(rel, slots[i], tids[i], cid, false);
   }
   pfree(rows);
   pfree(images);
@@ -245,7 +245,7 @@ TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot,
   done_with(row);
   if (outcome.row.result == RowResult::kInvisible) elog(ERROR, "attempted to update invisible tuple");
   if (done) {
-    stamp_stored(rel, slot, outcome.tid, cid, locked_before);
+    set_system_columns(rel, slot, outcome.tid, cid, locked_before);
     *update_indexes = !outcome.chained;
     pgstat_count_heap_update(rel, outcome.chained);
   }
@@ -273,7 +273,7 @@ engine::WaitPolicy policy_of(LockWaitPolicy policy) {
   return engine::WaitPolicy::kBlock;
 }
 
-// Who does not wait for a row does not wait for its page either (runtime.no-wait-for-pages).
+// A statement that does not wait for a row does not wait for its page either (runtime.no-wait-for-pages).
 coherence::Result<engine::LockOutcome> lock_row(engine::Heap& heap, const engine::LockRequest& request) {
   auto outcome = heap.lock(request, row_buffer());
   if (request.policy == engine::WaitPolicy::kBlock || outcome.ok() || outcome.error() != coherence::Errc::kHeld)

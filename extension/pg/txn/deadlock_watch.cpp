@@ -1,6 +1,7 @@
 #include "extension/pg/txn/deadlock_watch.hpp"
 
 #include "bufmgr/base/wakeup.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
@@ -56,7 +57,8 @@ TimestampTz first_long_wait(TimestampTz now) {
   for (uint32_t i = 0; i < own_wait_slots() && i < ProcGlobal->allProcCount; ++i) {
     const OwnWait own = own_wait_of(i);
     const TimestampTz since = waits_since(&ProcGlobal->allProcs[i], own, now);
-    if (since != kNever) first = Min(first, since + int64_t{own.timeout_ms} * 1000);
+    const int64_t us = int64_t{own.timeout_ms} * 1000;
+    if (since != kNever) first = Min(first, engine::has_lasted(since, now, us) ? now : since + us);
   }
   return first;
 }
@@ -137,6 +139,7 @@ TimestampTz DeadlockWatch::round() {
     if (!detector_.busy()) next_search_ = now + kPauseUs;
   }
   if (!detector_.busy()) {
+    next_search_ = Min(next_search_, now + kPauseUs);  // the clock may have been set back
     due = Max(first_long_wait(now), next_search_);
     if (due <= now) detector_.start(now, &asked);
   }
@@ -153,7 +156,7 @@ engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t
   const auto ticket = registry.ask();
   if (!ticket) raise(ticket.error(), nullptr);
   NodeWakeupEvents().wake(pool.coherence_node().live());
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   *missing = pool.coherence_node().live();
   return pg_entry([&] {
     std::vector<WaitRecord> all;
@@ -162,7 +165,7 @@ engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t
       missing->bits &= pool.coherence_node().live().bits;  // no answer comes from one that has died or left
       for (NodeSet left = *missing; !left.empty(); left = left.without(left.first()))
         if (registry.read(left.first(), *ticket, &all)) *missing = missing->without(left.first());
-      if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
+      if (missing->empty() || monotonic_us() - began > int64_t{ms} * 1000) break;
       pg_call([ms] { (void)ConditionVariableTimedSleep(&node_state()->answers, ms, wait_event(WaitEvent::kViews)); });
     }
     pg_call([] { ConditionVariableCancelSleep(); });

@@ -6,10 +6,9 @@
 //     count as ended.
 // pg_txn.lists-lie-apart: The lists of running transactions lie apart from the snapshot, until the transaction ends or
 //     has no snapshot.
-// pg_txn.copy-shows-original: A copy that shows what the server's own snapshot shows, as that was filled last, is as
-// good
-//     as one taken then: none ends between two moments that show the same.  So it has the count of ended transactions
-//     that the copy lacks.
+// pg_txn.copy-shows-original: A copy that shows what the server's own snapshot shows, as that was filled last, is
+//     as good as one taken then: none ends between two moments that show the same.  So it has the count of ended
+//     transactions that the copy lacks.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -25,14 +25,15 @@ using coherence::Intent;
 ExecutorStart_hook_type next_start = nullptr;
 void (*at_query_start[2])(const QueryStart&);
 int query_start_callbacks = 0;
-// Of a parallel worker, which serves one leader's query and ends; 0: not stamped (pg_txn.workers-see-query-time).
+// Of a parallel worker, which serves one leader's query and ends; 0: it has none (pg_txn.workers-see-query-time).
 TimestampTz leader_time = 0;
-bool stamps_all = false;  // (pg_txn.used-snapshot-stays)
+bool timestamps_all = false;  // every query gets one (pg_txn.used-snapshot-stays)
 
 constexpr TimestampTz kUsed = -1;    // used, without a time (pg_txn.used-snapshot-stays)
 constexpr TimestampTz kNoTime = -2;  // imported without a time (pg_txn.import-brings-time)
 
-bool is_unstamped(Snapshot snapshot) {
+// An MVCC snapshot that has no timestamp yet.
+bool needs_time(Snapshot snapshot) {
   return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC &&
          (snapshot->whenTaken == 0 || snapshot->whenTaken == kUsed);
 }
@@ -44,7 +45,7 @@ TimestampTz fresh(Intent intent) {
 
 // (pg_txn.used-snapshot-stays)
 [[noreturn]] void raise_too_late() {
-  stamps_all = true;
+  timestamps_all = true;
   ereport(
       ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
       errmsg("could not read gcl tables at the time of the statement that has begun"),
@@ -88,20 +89,20 @@ TimestampTz in_worker(Snapshot snapshot, Ended of) {
   return IsolationUsesXactSnapshot() ? leader_time : time_of(snapshot, of);
 }
 
-// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (pg_txn.repeatable-read-once).  A
-// snapshot without a timestamp is a later one, taken on purpose (by ADD FOREIGN KEY, to see all rows), or the copy of
-// one that was used (pg_txn.used-snapshot-stays).
+// The transaction's own snapshot, in REPEATABLE READ, gets its timestamp before it is copied
+// (pg_txn.repeatable-read-once).  A snapshot without a timestamp is a later one, taken on purpose (by ADD FOREIGN KEY,
+// to see all rows), or the copy of one that was used (pg_txn.used-snapshot-stays).
 TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
-  if (is_unstamped(own)) {
+  if (needs_time(own)) {
     own->whenTaken = time_of(own, Ended::kAny);
     if (XactIsoLevel == XACT_SERIALIZABLE) return own->whenTaken;  // no local table has been read
   }
   return snapshot->whenTaken == kUsed ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
-void stamp(Snapshot snapshot, Ended of = Ended::kAny, Intent intent = Intent::kRead) {
-  if (!is_unstamped(snapshot)) return;
+void set_time(Snapshot snapshot, Ended of = Ended::kAny, Intent intent = Intent::kRead) {
+  if (!needs_time(snapshot)) return;
   if (IsParallelWorker())
     snapshot->whenTaken = in_worker(snapshot, of);
   else
@@ -110,7 +111,7 @@ void stamp(Snapshot snapshot, Ended of = Ended::kAny, Intent intent = Intent::kR
 
 // (pg_txn.used-snapshot-stays)
 void note_use(Snapshot snapshot) {
-  if (is_unstamped(snapshot)) snapshot->whenTaken = kUsed;
+  if (needs_time(snapshot)) snapshot->whenTaken = kUsed;
 }
 
 // What a query names, and what that means for its snapshot.
@@ -199,15 +200,15 @@ void forbid_workers(QueryDesc* query) {
 // Functions that are not the server's own may read gcl tables, at the query's time if they are stable
 // (pg_txn.workers-see-query-time).
 bool may_read_gcl(const PlannedStmt* plan) {
-  const bool may = plan->parallelModeNeeded || stamps_all ||
+  const bool may = plan->parallelModeNeeded || timestamps_all ||
                    (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
   return may && serves() && (XactIsoLevel != XACT_SERIALIZABLE || serializable_uses_gcl());
 }
 
 // The transaction's snapshot, and the copy of it that the query has (pg_txn.repeatable-read-once): all of its queries
 // see the same moment.
-void stamp_serializable(Snapshot of_query) {
-  if (!is_unstamped(of_query)) return;
+void set_serializable_time(Snapshot of_query) {
+  if (!needs_time(of_query)) return;
   Snapshot own = GetTransactionSnapshot();
   if (own->whenTaken != 0) {
     if (of_query->whenTaken == 0 && own->whenTaken > 0) of_query->whenTaken = own->whenTaken;
@@ -219,26 +220,26 @@ void stamp_serializable(Snapshot of_query) {
   if (own->snapXactCompletionCount != taken) renew_as(of_query, own);
 }
 
-void stamp_query(QueryDesc* query, const Reads& reads) {
+void set_query_time(QueryDesc* query, const Reads& reads) {
   const PlannedStmt* plan = query->plannedstmt;
   if (reads.gcl) {
-    if (XactIsoLevel == XACT_SERIALIZABLE) stamp_serializable(query->snapshot);
+    if (XactIsoLevel == XACT_SERIALIZABLE) set_serializable_time(query->snapshot);
     const bool alone = !reads.others && plan->invalItems == NIL;
-    stamp(query->crosscheck_snapshot);
-    stamp(query->snapshot, alone ? Ended::kMixed : Ended::kAny, reads.writes ? Intent::kWrite : Intent::kRead);
+    set_time(query->crosscheck_snapshot);
+    set_time(query->snapshot, alone ? Ended::kMixed : Ended::kAny, reads.writes ? Intent::kWrite : Intent::kRead);
   } else if (may_read_gcl(plan)) {
-    stamp(query->snapshot);
+    set_time(query->snapshot);
   }
   if (reads.others || plan->invalItems != NIL) note_use(query->snapshot);
 }
 
 void start_in_leader(QueryDesc* query, int flags) {
   QueryStart start{.plan = query->plannedstmt, .reads_sequences = false};
-  stamp_transaction();
+  set_transaction_time();
   if ((flags & EXEC_FLAG_EXPLAIN_ONLY) == 0) {
     const Reads reads = reads_of(start.plan);
     if (reads.unlogged && start.plan->resultRelations != NIL) note_unlogged_change();
-    stamp_query(query, reads);
+    set_query_time(query, reads);
     start.reads_sequences = reads.sequences;
   }
   for (int i = 0; i < query_start_callbacks; ++i) at_query_start[i](start);
@@ -246,7 +247,7 @@ void start_in_leader(QueryDesc* query, int flags) {
 
 void start_query(QueryDesc* query, int flags) {
   if (IsParallelWorker()) {
-    if (leader_time == 0 && query->snapshot != nullptr && !is_unstamped(query->snapshot))
+    if (leader_time == 0 && query->snapshot != nullptr && !needs_time(query->snapshot))
       leader_time = query->snapshot->whenTaken;
   } else if (node_pool() != nullptr) {
     start_in_leader(query, flags);
@@ -271,14 +272,14 @@ void release_between_statements(ResourceReleasePhase phase, bool, bool top, void
   if (phase != RESOURCE_RELEASE_AFTER_LOCKS || top || IsParallelWorker() || IsolationUsesXactSnapshot()) return;
   if (!counts_in() || HaveRegisteredOrActiveSnapshot()) return;
   attached_txns()->set_oldest(std::nullopt);
-  attached_txns()->unclaim();
+  attached_txns()->give_back_id_ahead();
   forget_renewed();
 }
 
 }  // namespace
 
 // The statement that runs has a copy of the transaction's snapshot from before (pg_txn.repeatable-read-once).
-void stamp_transaction() {
+void set_transaction_time() {
   if (XactIsoLevel != XACT_REPEATABLE_READ || !ActiveSnapshotSet()) return;
   Snapshot active = GetActiveSnapshot();
   if (active->snapshot_type != SNAPSHOT_MVCC) return;
@@ -292,7 +293,7 @@ void stamp_transaction() {
 }
 
 TimestampTz time_to_export(Snapshot snapshot) {
-  if (serves() && (XactIsoLevel != XACT_SERIALIZABLE || serializable_uses_gcl())) stamp(snapshot);
+  if (serves() && (XactIsoLevel != XACT_SERIALIZABLE || serializable_uses_gcl())) set_time(snapshot);
   return snapshot->whenTaken > 0 ? snapshot->whenTaken : 0;
 }
 
@@ -305,7 +306,7 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
   if (snapshot == nullptr) return {.kind = Kind::kAny};
   switch (snapshot->snapshot_type) {
     case SNAPSHOT_MVCC:
-      stamp(snapshot);
+      set_time(snapshot);
       if (snapshot->whenTaken == kNoTime) raise_no_time();
       return {.kind = Kind::kMvcc,
               .ts = {uint64_t(snapshot->whenTaken)},

@@ -8,6 +8,7 @@
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/raise.hpp"
 #include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/txn/deferred_free.hpp"
 #include "extension/pg/txn/transaction_parts.hpp"
@@ -97,6 +98,9 @@ void commit() noexcept {
       auto done = txns->commit();
       if (done.ok()) break;
       if (done.error() == coherence::Errc::kInterrupted) continue;
+      // The others may have ended it otherwise by now, and its client is not to be told that it is committed.
+      if (!node_pool()->fenced() || node_pool()->coherence_node().is_cut_off())
+        end_as_crashed("the pool could not be told of a commit; this primary joins it again");
       ereport(WARNING, errcode(ERRCODE_CRASH_SHUTDOWN),
               errmsg("the transaction was committed, but the gcl pool is fenced: %s", fence_reason()));
       break;

@@ -17,6 +17,7 @@
 #include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/raise.hpp"
+#include "extension/pg/runtime/server_stop.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "recovery/checkpoint.hpp"
 
@@ -140,7 +141,7 @@ bool run(const char* text) {
     return false;
   }
   while (!command.wait())
-    if (ShutdownRequestPending) return true;  // and it is ended
+    if (server_stops()) return true;  // and it is ended
   if (command.exit_code() == kNotNeeded) return true;
   if (command.exit_code() == 0) {
     ereport(LOG, errmsg("gcl: %s", command.said()));

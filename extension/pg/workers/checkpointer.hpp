@@ -4,9 +4,9 @@
 // workers.checkpoints-apart: A checkpoint is made by a program of its own, gcl.checkpoint_command, in a process that
 //     shares nothing with the server: what it needs lies in files. It may fail, or be killed, and the worker says so
 //     and calls it again later.
-// workers.any-primary-checkpoints: Each primary calls the program when the last checkpoint, whoever called for it, is
-//     older than gcl.checkpoint_timeout, or when its own slot keeps more WAL than gcl.checkpoint_wal_size.  Of two at a
-//     time one does nothing (gclctl.one-checkpoint-at-a-time).
+// workers.any-primary-checkpoints: Each primary calls the program when the last checkpoint, whichever primary called
+//     for it, is older than gcl.checkpoint_timeout, or when its own slot keeps more WAL than gcl.checkpoint_wal_size.
+//     Of two at a time one does nothing (gclctl.one-checkpoint-at-a-time).
 // workers.own-slot-advanced: Each primary moves its own slot, to where the checkpoint that is there needs its log from.
 //     A checkpoint speaks of this server's log if it has this incarnation of the node in it.
 #pragma once

@@ -1,4 +1,5 @@
 #include "extension/pg/workers/repair.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 
 #include "extension/pg/ddl/peer/dead_primaries.hpp"
 #include "extension/pg/runtime/backend.hpp"
@@ -9,7 +10,7 @@ namespace gcl {
 namespace {
 
 constexpr long kFailedMs = 1000;
-constexpr long kRetryMs = 5;  // for other primaries, or for the WAL
+constexpr long kRetryMs = 5;  // for other primaries, for the WAL, or for a death that is to be recorded first
 
 class End final : public recovery::DeadNodeEnd {
  public:
@@ -79,6 +80,7 @@ long DeadPrimaries::step() {
   tell();
   coherence::Problem problem;
   const auto step = pg_entry([&] { return sweep_.step(session(), &problem); });
+  if (step.error() == coherence::Errc::kInterrupted) return kRetryMs;  // for a death to be recorded, or to stop
   if (!step) {
     tell_failure(problem.text[0] != '\0' ? problem.text : coherence::errc_name(step.error()), step.error());
     return kFailedMs;
@@ -97,7 +99,7 @@ long DeadPrimaries::step() {
 // Tried again each second; told at once when it is another failure, else once a minute.
 void DeadPrimaries::tell_failure(const char* why, coherence::Errc error) {
   if (error == coherence::Errc::kInterrupted || error == coherence::Errc::kFenced) return;
-  const TimestampTz now = GetCurrentTimestamp();
+  const int64_t now = monotonic_us();
   if (strncmp(failure_, why, sizeof failure_ - 1) == 0 && now - failure_told_ < USECS_PER_MINUTE) return;
   strlcpy(failure_, why, sizeof failure_);
   failure_told_ = now;
@@ -113,8 +115,8 @@ void DeadPrimaries::tell() {
     if (now.state == seen.state && now.incarnation == seen.incarnation) continue;
     const bool was_dead = seen.dead();
     seen = now;
-    if (now.dead() && !was_dead) since_[n] = GetCurrentTimestamp();
-    const double seconds = double(GetCurrentTimestamp() - since_[n]) / 1e6;
+    if (now.dead() && !was_dead) since_[n] = monotonic_us();
+    const double seconds = double(monotonic_us() - since_[n]) / 1e6;
     if (const char* state = state_of(now))
       ereport(LOG, errmsg("gcl: primary %u (process %d) %s (%.3f s)", n, now.pid, state, seconds));
     else if (was_dead)

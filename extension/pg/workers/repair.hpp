@@ -2,8 +2,8 @@
 //
 // First it records the death, if no other primary has (repair.recorded-first).
 //
-// Transactions and DDL first (engine::Leftovers, engine::DdlRepair), then their pages (recovery::PageSweep): who meets
-// a page of a dead primary meanwhile repairs it by itself.
+// Transactions and DDL first (engine::Leftovers, engine::DdlRepair), then their pages (recovery::PageSweep): a session
+// that meets a page of a dead primary meanwhile repairs it by itself.
 #pragma once
 
 #include "extension/pg/runtime/node.hpp"
@@ -27,8 +27,8 @@ class DeadPrimaries {
   recovery::PageSweep sweep_;
   coherence::NodeInfo seen_[coherence::kNodesMax];  // by node, as the log was told
   char failure_[256] = "";
-  TimestampTz failure_told_ = 0;
-  TimestampTz since_[coherence::kNodesMax]{};  // when it was found dead
+  int64_t failure_told_ = 0;
+  int64_t since_[coherence::kNodesMax]{};  // when it was found dead
 };
 
 }  // namespace gcl

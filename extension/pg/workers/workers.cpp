@@ -5,6 +5,7 @@
 #include "bufmgr/base/wakeup.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/runtime/backend.hpp"
@@ -13,9 +14,10 @@
 #include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/orphan.hpp"
+#include "extension/pg/runtime/raise.hpp"
+#include "extension/pg/runtime/server_stop.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/runtime/waiter.hpp"
-#include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
 #include "extension/pg/txn/server_commits.hpp"
 #include "extension/pg/workers/checkpointer.hpp"
@@ -44,6 +46,7 @@ namespace gcl {
 namespace {
 
 constexpr int kRestartSeconds = 1;
+Sampling sampling{};
 
 NodeState& node() { return *node_state(); }
 
@@ -79,8 +82,9 @@ void tick_process() {
   check_postmaster();
 }
 
-// Whether this worker may stop: the server is going down and no backend needs it any more.
-bool may_stop() { return ShutdownRequestPending && node().backends.load(std::memory_order_seq_cst) == 0; }
+// Whether this worker may stop: the server is going down, no backend needs it, and none will
+// (runtime.workers-outlive-backends).
+bool may_stop() { return server_stops() && node().backends.close(); }
 
 // The same of one that others of the workers need (workers.helpers-end-later).
 bool may_stop_behind(std::initializer_list<Worker> others) {
@@ -92,7 +96,7 @@ bool may_stop_behind(std::initializer_list<Worker> others) {
 
 // A worker that ended by itself would not be started again with the others, after a crash of the server.
 [[noreturn]] void idle_while_fenced() {
-  while (!ShutdownRequestPending) {
+  while (!server_stops()) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10000, PG_WAIT_EXTENSION);
     tick_process();
   }
@@ -112,24 +116,31 @@ void register_worker(const char* name, const char* function) {
 }
 
 // The longest sleep of the two that events wake (workers.events-wake).  The last backend's end wakes no worker.
-uint32_t idle_ms() { return ShutdownRequestPending ? 100 : 300; }  // the message worker looks for deaths before
+uint32_t idle_ms() { return server_stops() ? 100 : 300; }  // the message worker looks for deaths before
 
 // --- message worker --------------------------------------------------------------------------------------------------
 
-bool alone() {
-  if (node().workers.load(std::memory_order_seq_cst) != 1) return false;  // ours
-  if (node().worker_proc[int(Worker::kFlusher)].load() >= 0) return false;
-  node().closing.store(true, std::memory_order_seq_cst);  // pairs with attach()
-  if (node().backends.load(std::memory_order_seq_cst) == 0) return true;
-  node().closing.store(false, std::memory_order_seq_cst);
-  return false;
-}
+bool alone() { return node().workers.now() == 1 /* ours */ && node().worker_proc[int(Worker::kFlusher)].load() < 0; }
+
+// Repair has ended by now (node.leaver-records).  What fails is tried again as seldom as it does.
+class RecordsDeaths final : public coherence::DeathRecorder {
+ public:
+  void record() noexcept override {
+    if (monotonic_us() < due_us_) return;
+    if (const long again = dead_.record(); again > 0) due_us_ = monotonic_us() + again * 1000;
+  }
+
+ private:
+  DeadPrimaries dead_;
+  int64_t due_us_ = 0;
+};
 
 void leave_pool() {
   flush_log();
   bool last = false;
   coherence::Problem problem;
-  auto left = node_pool()->leave(session(), &last, &problem);
+  RecordsDeaths deaths;
+  auto left = node_pool()->leave(session(), &last, &problem, &deaths);
   if (!left.ok() && last && left.error() != coherence::Errc::kCorrupt)
     ereport(
         WARNING, errmsg("gcl: left the pool as its last node, and could not save it: %s", problem.text),
@@ -146,8 +157,8 @@ std::atomic<uint32_t>& member_event() { return node_pool()->coherence_node().eve
 
 void count_for_member() { member_event().fetch_add(1, std::memory_order_seq_cst); }
 
-// Of primaries that came, left or died the member worker is to know at once (workers.deaths-end-waits).  Who died may
-// hold what is locked for DDL, or owe an answer: the launcher sees to that (ddl/peer/dead_primaries).
+// Of primaries that came, left or died the member worker is to know at once (workers.deaths-end-waits).  One that died
+// may hold what is locked for DDL, or owe an answer: the launcher sees to that (ddl/peer/dead_primaries).
 void tell_of_members() {
   static uint64_t told = 0;
   coherence::Node& self = node_pool()->coherence_node();
@@ -158,18 +169,13 @@ void tell_of_members() {
   wake_worker(Worker::kRepair);
 }
 
-// As if this process had crashed: the postmaster ends all others, and joins again (node.cut-off-joins-again).
-[[noreturn]] void end_cut_off_server() {
-  ereport(LOG, errmsg("gcl: this primary was cut off from its pool, and joins it again: %s", fence_reason()));
-  _exit(2);
-}
-
 void message_worker() {
   while (!(may_stop() && alone())) {
     auto served = node_pool()->serve(session(), idle_ms());
     tell_of_members();
     if (!served.ok() && served.error() == coherence::Errc::kFenced) {
-      if (node_pool()->coherence_node().is_cut_off()) end_cut_off_server();
+      if (node_pool()->coherence_node().is_cut_off())
+        end_as_crashed("this primary was cut off from its pool, and joins it again");
       ereport(LOG, errmsg("gcl: the pool is fenced: %s", fence_reason()));
       count_for_member();
       bufmgr::signal_wakeup(member_event());
@@ -197,7 +203,7 @@ void provider() {
 // --- flusher ---------------------------------------------------------------------------------------------------------
 
 void flusher() {
-  while (!may_stop() || node().workers.load(std::memory_order_seq_cst) > 1) {
+  while (!may_stop() || node().workers.now() > 1) {
     const XLogRecPtr wanted = node().flush_wanted.load(std::memory_order_acquire);  // pairs with request_flush()
     if (wanted > GetFlushRecPtr(nullptr)) {
       XLogFlush(wanted);
@@ -205,7 +211,7 @@ void flusher() {
       continue;
     }
     const long held = end_hold_in_time();
-    const long often = ShutdownRequestPending ? 100 : 1000;  // the last backend's end wakes no worker
+    const long often = server_stops() ? 100 : 1000;  // the last backend's end wakes no worker
     const long ms = held < 0 ? often : Min(held, often);
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
@@ -242,7 +248,7 @@ void join_transactions() {
 }
 
 // workers.member-sleeps
-constexpr long kPaceMs = 20, kSleepMaxMs = kSampleUs / 1000, kTagRetryMs = 50;
+constexpr long kPaceMs = 20, kSleepMaxMs = 1000, kTagRetryMs = 50;
 constexpr int kQuietRounds = 5;
 
 void on_sigterm_of_member(int number) {
@@ -265,7 +271,7 @@ long member_sleeps_for(bool moved) {
   static int quiet = 0;
   if (moved || txns().roused()) quiet = 0;
   if (quiet <= kQuietRounds) ++quiet;
-  if (quiet > kQuietRounds && !ShutdownRequestPending) {
+  if (quiet > kQuietRounds && !server_stops()) {
     const auto asleep = txns().fall_asleep();
     return asleep.ok() && *asleep ? kSleepMaxMs : 0;
   }
@@ -295,13 +301,13 @@ void member() {
   pqsignal(SIGHUP, on_sighup_of_member);
   pqsignal(SIGUSR1, on_sigusr1_of_member);
   auto* watch = new DeadlockWatch(txns());  // as long as the process
-  Sampler sampler(txns());
+  sampling.begin();
   IdleSessions idle(node_holds()->sessions());
   engine::HoldGiver holds(txns(), *node_holds(), idle);
   for (;;) {
     const uint32_t seen = member_event().load(std::memory_order_seq_cst);
     tick_process();
-    if (may_stop()) break;
+    if (may_stop_behind({Worker::kReclaim})) break;  // which publishes bounds, too
     if (node_pool()->fenced()) {
       LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence
       detach_session();
@@ -313,14 +319,14 @@ void member() {
     TimestampTz due = pg_entry([=] { return watch->round(); });
     ConditionVariableBroadcast(&node().answers);
     const auto moved = txns().tick();
-    due = Min(due, sampler.round());
+    due = Min(due, sampling.round());
     long ms = member_sleeps_for(moved.ok() && *moved);
     if (retry) ms = Min(ms, kTagRetryMs);
     if (!given.ok() || *given) ms = Min(ms, given.ok() ? long(**given) : kTagRetryMs);
     if (ms > 0) bufmgr::wait_for_wakeup(member_event(), seen, uint32_t(Min(ms, ms_until(due))));
   }
   watch->leave();
-  sampler.leave();
+  sampling.end();
   (void)txns().stay_awake();
   txns().leave();
 }
@@ -330,7 +336,7 @@ void member() {
 void statistics() {
   while (!may_stop()) {
     if (node().ready.load(std::memory_order_acquire)) tell_table_changes();
-    const long ms = ShutdownRequestPending ? 100 : table_changes_interval();
+    const long ms = server_stops() ? 100 : table_changes_interval();
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
     if (node_pool()->fenced()) {
@@ -410,7 +416,7 @@ void reclaim() {
     const bool ready = node().ready.load(std::memory_order_acquire);
     const bool more = ready && reclaim_step(*reclaimer);
     const bool sweeps = ready && !more && sweep_step(*sweeper);
-    const long ms = sweeps ? kSweepPauseMs : ShutdownRequestPending ? 100 : 1000;
+    const long ms = sweeps ? kSweepPauseMs : server_stops() ? 100 : 1000;
     if (!more) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
     if (node_pool()->fenced()) {
@@ -423,13 +429,14 @@ void reclaim() {
 // --- repair ----------------------------------------------------------------------------------------------------------
 
 void repair() {
-  auto* dead = new DeadPrimaries;  // as long as the process
+  auto* dead = new DeadPrimaries;                                                  // as long as the process
+  end_waits_when([]() noexcept { return recovery::is_to_record(*node_pool()); });  // recovery.recording-ends-waits
   while (!may_stop_behind({Worker::kMember, Worker::kStatistics, Worker::kReclaim})) {
-    // Whoever joins may meet pages of the dead before it is ready.
+    // A primary that joins may meet pages of the dead before it is ready.
     const bool ready = node().ready.load(std::memory_order_acquire);
     const long recorded = dead->record();
     const long due = recorded >= 0 || !ready ? recorded : dead->step();
-    const long ms = due >= 0 ? due : ShutdownRequestPending ? 100 : 1000;
+    const long ms = due >= 0 ? due : server_stops() ? 100 : 1000;
     if (ms > 0) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
     if (node_pool()->fenced()) {
@@ -446,10 +453,10 @@ constexpr long kCheckpointLookMs = 5000;  // and no longer than what is looked f
 
 void checkpointer() {
   Checkpointer checkpointer;
-  while (!ShutdownRequestPending) {
+  while (!server_stops()) {
     if (node_pool()->fenced()) idle_while_fenced();
     if (node().ready.load(std::memory_order_acquire)) checkpointer.round();
-    if (ShutdownRequestPending) break;
+    if (server_stops()) break;
     const long ms = Min(kCheckpointLookMs, Max(settings.checkpoint_timeout_s, 1) * 1000L);
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
@@ -458,7 +465,8 @@ void checkpointer() {
 
 void work(Worker which, void (*body)()) {
   if (!begin(which) || node_pool()->fenced()) idle_while_fenced();
-  if (which != Worker::kFlusher && which != Worker::kCheckpointer) attach_worker();
+  // The message worker leaves the pool, so it begins even behind a worker that closed.
+  if (which != Worker::kFlusher && which != Worker::kCheckpointer) attach_worker(which == Worker::kMessages);
   body();
   detach_session();
   proc_exit(0);
@@ -466,7 +474,8 @@ void work(Worker which, void (*body)()) {
 
 }  // namespace
 
-void register_workers() {
+void register_workers(const Sampling& with) {
+  sampling = with;
   if (!node_configured()) return;
   register_worker("message worker", "gcl_message_worker_main");
   register_worker("provider", "gcl_provider_main");

@@ -7,10 +7,13 @@
 //   statistics  tells other primaries what changed in tables (runtime/table_changes.hpp); stops when no backend is left
 //   reclaim     frees what transactions made and did not keep, and what they dropped; stops when no backend is left,
 //               also in the middle: the pool remembers the rest
-//   repair      ends what dead primaries have left, until they may join again; stops behind member, statistics and
-//   reclaim checkpointer  has checkpoints of the pool made, lets go of WAL (checkpointer.hpp); no session, stops at
-//   once flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left message
-//   worker  answers other nodes; stops last, gives every page back and leaves the pool (the last node saves it)
+//   repair      ends what dead primaries have left, until they may join again; stops behind member,
+//               statistics and reclaim
+//   checkpointer  has checkpoints of the pool made, lets go of WAL (checkpointer.hpp); no session, stops
+//               at once
+//   flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left
+//   message worker  answers other nodes; stops last, gives every page back and leaves the pool (the last
+//               node saves it)
 //
 // workers.member-sleeps: The member worker publishes every 20 ms while the cluster's clock moves, and sleeps when the
 //     clock has stood still for some rounds: until it is woken (txn.sleepers-are-woken), a wait is due
@@ -24,17 +27,26 @@
 //     member worker first ends what a dead one left (txn.waiters-of-dead-woken), then looks at its waits and at the
 //     search for deadlocks: so those that waited for the dead one go on at once, and no answer of it is waited for.
 //
-// workers.helpers-end-later: A worker ends when none is left that may wait for what it does.  Others may wait for a
-// page
-//     of a primary that dies while this one stops: if repair had ended by then, and no other primary is there, nobody
-//     would ever end that wait.
+// workers.helpers-end-later: A worker ends when none is left that may wait for what it does.  Others may wait
+//     for a page of a primary that dies while this one stops: if repair had ended by then, and no other primary is
+//     there, nobody would ever end that wait.  What a canceled session has asked for waits on when all have ended: so
+//     the message worker itself records deaths while it leaves (node.leaver-records).
 //
 // An error ends a worker, and the postmaster starts it again; a crash restarts the server
 // (extension.crash-restart-joins-again).
 #pragma once
 
+#include "extension/pg/boundary/pg.hpp"
+
 namespace gcl {
 
-void register_workers();  // from _PG_init
+// What the member worker does for the views, in each of its rounds: stats/ has it, which workers/ does not know.
+struct Sampling {
+  void (*begin)();         // the node has joined the transaction system
+  TimestampTz (*round)();  // never waits; returns when the next sample is due
+  void (*end)();           // the node leaves it
+};
+
+void register_workers(const Sampling& sampling);  // from _PG_init
 
 }  // namespace gcl

@@ -43,8 +43,7 @@ uint64_t ddl_incarnation() { return node_pool()->coherence_node().incarnation();
 uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
 
 bool ddl_sessions_left() noexcept {
-  return node_state()->backends.load(std::memory_order_seq_cst) >
-         node_state()->ddl_workers.load(std::memory_order_seq_cst);
+  return node_state()->backends.now() > node_state()->ddl_workers.load(std::memory_order_seq_cst);
 }
 
 engine::DdlChannel& ddl_channel() {
@@ -93,7 +92,7 @@ void ddl_wake_slot(int slot, coherence::NodeSet asked) noexcept {
   }
 }
 
-void ddl_statement_begins() { stamp_transaction(); }
+void ddl_statement_begins() { set_transaction_time(); }
 
 uint64_t ddl_raw_txn_id() {
   (void)session();

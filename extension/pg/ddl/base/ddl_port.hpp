@@ -43,7 +43,7 @@ void ddl_wake_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept;
 // Whether this process looks at the slot at each of its wakeups.  May be called when the session has been detached.
 void ddl_attend(int slot, bool here) noexcept;
-// Wakes who serves the slot; of `asked` that have no worker for it, the launcher.
+// Wakes the apply workers that serve the slot; of `asked` that have no worker for it, the launcher.
 void ddl_wake_slot(int slot, coherence::NodeSet asked) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ

@@ -15,6 +15,11 @@ DdlPlan everywhere_on(Oid relation, LOCKMODE mode) {
   return plan;
 }
 
+DdlPlan on_shared(DdlPlan plan) {
+  plan.was_shared = true;
+  return plan;
+}
+
 void refuse_ddl(const char* what, const char* hint) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
                   errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));

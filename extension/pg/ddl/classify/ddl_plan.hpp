@@ -22,7 +22,7 @@ struct DdlPlan {
   DdlDatabase to_database = DdlDatabase::kNothing;
   const char* database = nullptr;  // which; null: none
   bool owned = false;              // about all that a role has, local objects included
-  bool replaces = false;           // CREATE OR REPLACE of what all primaries have
+  bool was_shared = false;         // it alters, replaces or drops what all primaries have
 };
 
 void note_plan(DdlRecord* record, const DdlPlan& plan);
@@ -30,6 +30,7 @@ void note_plan(DdlRecord* record, const DdlPlan& plan);
 inline DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 inline DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }
 DdlPlan everywhere_on(Oid relation, LOCKMODE mode);
+DdlPlan on_shared(DdlPlan plan);  // with was_shared
 // No plan: raises feature_not_supported.
 [[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
 

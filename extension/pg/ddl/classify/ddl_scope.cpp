@@ -109,7 +109,7 @@ DdlPlan plan_rename(const RenameStmt* statement) {
   if (!statement->relation) return plan_for(statement->renameType, statement->object);
   const Oid relation = find_relation(statement->relation);
   if (!OidIsValid(relation) || !is_cluster_relation(relation)) return local();
-  return everywhere_on(table_of(relation), AccessExclusiveLock);
+  return on_shared(everywhere_on(table_of(relation), AccessExclusiveLock));
 }
 
 // ON ALL TABLES IN SCHEMA means those of each primary.
@@ -122,7 +122,7 @@ DdlPlan plan_grant(const GrantStmt* statement) {
 // On a gcl table, or on a view that every primary has.
 DdlPlan plan_on(const RangeVar* name, LOCKMODE mode) {
   const Oid relation = find_relation(name);
-  return OidIsValid(relation) && is_cluster_relation(relation) ? everywhere_on(relation, mode) : local();
+  return OidIsValid(relation) && is_cluster_relation(relation) ? on_shared(everywhere_on(relation, mode)) : local();
 }
 
 void refuse_if_shared(const RangeVar* name, const char* what) {

@@ -4,6 +4,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/classify/publications.hpp"
+#include "extension/pg/ddl/objects/domain_columns.hpp"
 #include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
@@ -14,6 +15,7 @@ extern "C" {
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "parser/parse_type.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -21,14 +23,6 @@ extern "C" {
 
 namespace gcl {
 namespace {
-
-// Tables whose columns may have to be looked at when a domain gets a constraint.
-DdlPlan everywhere_with_tables() {
-  DdlPlan plan = everywhere();
-  ListCell* cell;
-  foreach (cell, shared_tables(InvalidOid)) add_target(&plan, lfirst_oid(cell), ShareLock);
-  return plan;
-}
 
 Oid named(List* names) { return find_relation(makeRangeVarFromNameList(names)); }
 
@@ -87,7 +81,10 @@ Where find_object(ObjectType type, Node* name) {
       if (!OidIsValid(found.objectId)) return Where::kNowhere;
       return is_local_object(found.classId, found.objectId) ? Where::kHere : Where::kEverywhere;
     }
-    case OBJECT_DOMCONSTRAINT:
+    case OBJECT_DOMCONSTRAINT: {  // its domain; to COMMENT, its domain as a type and its own name
+      auto* domain = static_cast<Node*>(linitial(castNode(List, name)));
+      return find_object(OBJECT_DOMAIN, IsA(domain, TypeName) ? domain : name);
+    }
     case OBJECT_LANGUAGE:
       return Where::kEverywhere;
     default:  // tablespaces, extensions, foreign servers: what is each primary's own
@@ -98,7 +95,7 @@ Where find_object(ObjectType type, Node* name) {
 }  // namespace
 
 DdlPlan plan_for(ObjectType type, Node* name) {
-  return name && find_object(type, name) == Where::kEverywhere ? everywhere() : local();
+  return name && find_object(type, name) == Where::kEverywhere ? on_shared(everywhere()) : local();
 }
 
 // One statement cannot be half local.
@@ -112,17 +109,22 @@ DdlPlan plan_for_all(ObjectType type, const List* names) {
   }
   if (here && all)
     refuse_ddl("one statement on local objects and on those of all primaries", "Use a statement for each kind.");
-  return all ? everywhere() : local();
+  return all ? on_shared(everywhere()) : local();
 }
 
 namespace {
 
-// Columns of composite types are relations'; a domain's constraints are checked against the rows that there are.
+// Columns of composite types are relations'; a domain's constraints are checked against the rows that there are, in the
+// tables that have columns of it.  Under the DDL lock no further gcl table gets one.
 DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
-  const DdlPlan plan = plan_for(OBJECT_DOMAIN, reinterpret_cast<Node*>(makeTypeNameFromNameList(statement->typeName)));
+  TypeName* name = makeTypeNameFromNameList(statement->typeName);
+  DdlPlan plan = plan_for(OBJECT_DOMAIN, reinterpret_cast<Node*>(name));
   if (plan.scope == DdlScope::kLocal) return plan;
-  const bool checks = statement->subtype == 'C' || statement->subtype == 'V' || statement->subtype == 'O';
-  return checks ? everywhere_with_tables() : plan;
+  if (statement->subtype != 'C' && statement->subtype != 'V' && statement->subtype != 'O') return plan;
+  ListCell* cell;
+  foreach (cell, relations_with_domain(typenameTypeId(nullptr, name)))
+    if (is_shared_table(lfirst_oid(cell))) add_target(&plan, lfirst_oid(cell), ShareLock);
+  return plan;
 }
 
 DdlPlan locking(DdlPlan plan, Oid relation, LOCKMODE mode) {
@@ -181,7 +183,7 @@ DdlPlan plan_view(const ViewStmt* statement) {
   if (!is_cluster_relation(old)) return local();
   plan = locking(plan, old, AccessExclusiveLock);
   plan.changes_columns = true;
-  plan.replaces = true;
+  plan.was_shared = true;
   return plan;
 }
 
@@ -198,8 +200,38 @@ DdlPlan plan_function(const CreateFunctionStmt* statement) {
   const Where old = find_object(OBJECT_ROUTINE, reinterpret_cast<Node*>(name));
   if (old == Where::kHere) return local();
   DdlPlan plan = everywhere();
-  plan.replaces = old == Where::kEverywhere;
+  plan.was_shared = old == Where::kEverywhere;
   return plan;
+}
+
+// What has no such name yet may have it under the DDL lock.
+DdlPlan plan_alteration(ObjectType type, Node* name) {
+  const Where where = find_object(type, name);
+  if (where == Where::kHere) return local();
+  return where == Where::kEverywhere ? on_shared(everywhere()) : everywhere();
+}
+
+DdlPlan plan_alter_function(const AlterFunctionStmt* statement) {
+  return plan_alteration(statement->objtype, reinterpret_cast<Node*>(statement->func));
+}
+DdlPlan plan_alter_operator(const AlterOperatorStmt* statement) {
+  return plan_alteration(OBJECT_OPERATOR, reinterpret_cast<Node*>(statement->opername));
+}
+DdlPlan plan_alter_family(const AlterOpFamilyStmt* statement) {
+  List* name = lcons(makeString(statement->amname), list_copy(statement->opfamilyname));
+  return plan_alteration(OBJECT_OPFAMILY, reinterpret_cast<Node*>(name));
+}
+DdlPlan plan_alter_type(const AlterTypeStmt* statement) {
+  return plan_alteration(OBJECT_TYPE, reinterpret_cast<Node*>(statement->typeName));
+}
+DdlPlan plan_alter_enum(const AlterEnumStmt* statement) {
+  return plan_alteration(OBJECT_TYPE, reinterpret_cast<Node*>(statement->typeName));
+}
+DdlPlan plan_alter_configuration(const AlterTSConfigurationStmt* statement) {
+  return plan_alteration(OBJECT_TSCONFIGURATION, reinterpret_cast<Node*>(statement->cfgname));
+}
+DdlPlan plan_alter_dictionary(const AlterTSDictionaryStmt* statement) {
+  return plan_alteration(OBJECT_TSDICTIONARY, reinterpret_cast<Node*>(statement->dictname));
 }
 
 // By the name of one object (ddl.named-objects-judged-before).
@@ -228,20 +260,20 @@ constexpr StatementPlanner kObjectPlanners[] = {
     {T_AlterCollationStmt, planned_by<plan_collation>},
     {T_AlterDefaultPrivilegesStmt, planned_everywhere},
     {T_AlterDomainStmt, planned_by<plan_alter_domain>},
-    {T_AlterEnumStmt, planned_everywhere},
+    {T_AlterEnumStmt, planned_by<plan_alter_enum>},
     {T_AlterEventTrigStmt, planned_by<plan_event_trigger>},
     {T_AlterExtensionContentsStmt, planned_by<plan_member>},
-    {T_AlterFunctionStmt, planned_everywhere},
+    {T_AlterFunctionStmt, planned_by<plan_alter_function>},
     {T_AlterObjectDependsStmt, planned_by<plan_dependence>},
-    {T_AlterOpFamilyStmt, planned_everywhere},
-    {T_AlterOperatorStmt, planned_everywhere},
+    {T_AlterOpFamilyStmt, planned_by<plan_alter_family>},
+    {T_AlterOperatorStmt, planned_by<plan_alter_operator>},
     {T_AlterOwnerStmt, planned_by<plan_owner>},
     {T_AlterPublicationStmt, planned_by<plan_publication>},
     {T_AlterStatsStmt, planned_by<plan_alter_statistics>},
-    {T_AlterTSConfigurationStmt, planned_everywhere},
-    {T_AlterTSDictionaryStmt, planned_everywhere},
+    {T_AlterTSConfigurationStmt, planned_by<plan_alter_configuration>},
+    {T_AlterTSDictionaryStmt, planned_by<plan_alter_dictionary>},
     {T_AlterTableMoveAllStmt, planned_by<plan_move_all>},
-    {T_AlterTypeStmt, planned_everywhere},
+    {T_AlterTypeStmt, planned_by<plan_alter_type>},
     {T_CommentStmt, planned_by<plan_comment>},
     {T_CompositeTypeStmt, planned_everywhere},
     {T_CreateCastStmt, planned_everywhere},
@@ -265,5 +297,21 @@ constexpr StatementPlanner kObjectPlanners[] = {
 }  // namespace
 
 std::span<const StatementPlanner> object_planners() { return kObjectPlanners; }
+
+bool replaces(const Node* statement) { return IsA(statement, ViewStmt) || IsA(statement, CreateFunctionStmt); }
+
+bool changes_ties(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_AlterFunctionStmt:
+    case T_AlterOpFamilyStmt:
+    case T_AlterOperatorStmt:
+    case T_AlterTSConfigurationStmt:
+    case T_AlterTSDictionaryStmt:
+    case T_AlterTypeStmt:
+      return true;
+    default:
+      return replaces(statement);
+  }
+}
 
 }  // namespace gcl

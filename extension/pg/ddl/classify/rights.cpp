@@ -34,6 +34,12 @@ void require_owner_of_all(const List* names) {
   foreach (cell, names) require_owner(lfirst_node(RangeVar, cell));
 }
 
+void require_owner_of_measured(const List* relations) {
+  ListCell* cell;
+  foreach (cell, relations)
+    if (IsA(lfirst(cell), RangeVar)) require_owner(lfirst_node(RangeVar, cell));
+}
+
 bool owns_or_may(const RangeVar* name, AclMode mode) {
   const Oid relation = find_relation(name);
   return owns(relation) || pg_class_aclcheck(relation, GetUserId(), mode) == ACLCHECK_OK;
@@ -159,6 +165,9 @@ bool has_rights_for(const Node* statement) {
       if (!is_there) require_owner_of_all(create->inhRelations);
       return true;
     }
+    case T_CreateStatsStmt:
+      require_owner_of_measured(reinterpret_cast<const CreateStatsStmt*>(statement)->relations);
+      return true;
     case T_CreateTrigStmt: {
       const RangeVar* relation = reinterpret_cast<const CreateTrigStmt*>(statement)->relation;
       require(owns_or_may(relation, ACL_TRIGGER), ACLCHECK_NO_PRIV, relation);

@@ -227,7 +227,7 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
       check_alter_local(command);
   }
   if (!shared && (!OidIsValid(relation) || !is_cluster_relation(relation))) return local();
-  DdlPlan plan = everywhere_on(table_of(relation), AccessExclusiveLock);
+  DdlPlan plan = on_shared(everywhere_on(table_of(relation), AccessExclusiveLock));
   plan.changes_columns = changes_columns(statement);
   foreach (cell, statement->cmds) {
     const auto* command = lfirst_node(AlterTableCmd, cell);

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "commands/dbcommands.h"
+#include "extension/pg/boundary/monotonic.hpp"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 }
@@ -46,7 +47,7 @@ void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
 }
 
 void wait_for_lock(DdlRight right, int lock) {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   Seen seen{};
   for (;;) {
     lock_ddl_tags(right, lock);
@@ -113,9 +114,9 @@ void give_back_ddl_lock(DdlRight right, int lock) {
   unlock_ddl_tags(right, lock);
 }
 
-long ms_of_lock_timeout(TimestampTz began, const char* awaited) {
+long ms_of_lock_timeout(int64_t began, const char* awaited) {
   if (LockTimeout <= 0) return kHeartbeatMs;
-  const long left = LockTimeout - long((GetCurrentTimestamp() - began) / 1000);
+  const long left = LockTimeout - long((monotonic_us() - began) / 1000);
   if (left <= 0)
     ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
                     errdetail("%s", awaited)));

@@ -24,7 +24,7 @@ void take_ddl_lock(DdlRight right, int lock);
 void give_back_ddl_lock(DdlRight right, int lock);
 
 // How long a process that waits since `began` may sleep: lock_timeout is counted from there.  Raises when it is over.
-long ms_of_lock_timeout(TimestampTz began, const char* awaited);
+long ms_of_lock_timeout(int64_t began, const char* awaited);
 [[noreturn]] void raise_fenced();
 
 }  // namespace gcl

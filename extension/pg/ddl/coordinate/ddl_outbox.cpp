@@ -1,4 +1,5 @@
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
@@ -46,7 +47,7 @@ uint64_t ddl_transaction_id(int slot, uint64_t first) { return uint64_t(slot + 1
 
 void DdlOutbox::take(const char* database, bool nowait) {
   strlcpy(database_, database, sizeof database_);
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   int taken;
   for (;;) {
     prepare_for_wakeup();
@@ -55,7 +56,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
     if (taken >= 0) continue;  // another session was quicker
-    if (nowait || GetCurrentTimestamp() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
+    if (nowait || monotonic_us() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
     sleep_until_wakeup(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
   }
   slot_ = taken;
@@ -228,13 +229,13 @@ static void write_nodes(NodeSet nodes, char* to, size_t room) {
 // Nothing can be undone any more: so a warning names the primaries without an answer, once, and the wait goes on
 // (ddl.callbacks-never-raise).
 void DdlOutbox::wait_for_commits() noexcept {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   bool said = false, woken = true;
   NodeSet missing;
   prepare_for_wakeup();
   while (!answered(nullptr, &missing) && !ddl_pool_fenced() && !ddl_postmaster_gone()) {
     woken = sleep_until_wakeup_uninterrupted();
-    if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
+    if (said || monotonic_us() - began < kDdlPatienceUs) continue;
     char nodes[256];
     write_nodes(missing, nodes, sizeof nodes);
     ereport(WARNING, (errmsg("the transaction is committed, and waits for primary %s to do the same", nodes),
@@ -257,9 +258,9 @@ static bool an_end_is_pending() {
 }
 
 void wait_for_ended_ddl_transactions() {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   prepare_for_wakeup();
-  while (an_end_is_pending() && !ddl_pool_fenced() && GetCurrentTimestamp() - began < kStaleUs)
+  while (an_end_is_pending() && !ddl_pool_fenced() && monotonic_us() - began < kStaleUs)
     sleep_until_wakeup(WaitEvent::kDdlAnswers);
   done_with_wakeups();
 }

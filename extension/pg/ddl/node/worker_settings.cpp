@@ -42,6 +42,8 @@ void take_worker_settings() {
   for (const auto& [name, value] : kOfWorkers) SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+void forget_session_settings() { ResetAllOptions(); }
+
 void be_impatient() { SetConfigOption("lock_timeout", "1500ms", PGC_SUSET, PGC_S_OVERRIDE); }
 
 }  // namespace gcl

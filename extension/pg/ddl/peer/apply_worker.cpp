@@ -20,6 +20,7 @@
 
 extern "C" {
 #include "commands/dbcommands.h"
+#include "extension/pg/boundary/monotonic.hpp"
 #include "libpq/pqformat.h"
 #include "libpq/pqsignal.h"
 #include "pgstat.h"
@@ -356,10 +357,10 @@ bool take_part(const DdlMessage& message) {
 }
 
 // Sleeps until a wakeup; ends the process when there has been nothing to do for long.
-void wait_for_message(uint32_t seen, TimestampTz idle_since) {
+void wait_for_message(uint32_t seen, int64_t idle_since) {
   end_without_pool();
   if (taking.ddl_transaction != 0) return sleep_on_slot(seen, kHeartbeatMs);
-  const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
+  const long idle = long((monotonic_us() - idle_since) / 1000);
   if (idle >= kIdleMaxMs) proc_exit(0);
   sleep_on_slot(seen, kAwakeMs);
 }
@@ -395,7 +396,7 @@ uint64_t take_over_at_start() {
   ddl_attend(self->slot, true);
   attends = true;
   uint64_t done = take_over_at_start();
-  TimestampTz idle_since = GetCurrentTimestamp();
+  int64_t idle_since = monotonic_us();
   for (;;) {
     const uint32_t seen = slot_wakeup_count();  // (ddl.look-before-sleep)
     if (!must_stay()) CHECK_FOR_INTERRUPTS();
@@ -417,7 +418,7 @@ uint64_t take_over_at_start() {
     if (taking.ddl_transaction == 0 && kept_out(self->database)) proc_exit(0);  // the launcher answers
     if (take_part(message)) deal_with(message);
     done = slot().acknowledged();
-    idle_since = GetCurrentTimestamp();
+    idle_since = monotonic_us();
   }
 }
 

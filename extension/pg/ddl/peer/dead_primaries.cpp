@@ -1,4 +1,5 @@
 #include "extension/pg/ddl/peer/dead_primaries.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 
 #include <utility>
 
@@ -45,8 +46,8 @@ constexpr TimestampTz kDecidedPauseUs = 1'000'000;
 
 // What was decided while its primary was away (ddl.doubt-decided-without-it).  Nothing else of such a primary is left.
 void take_over_decided() {
-  static TimestampTz again_at = 0;
-  const TimestampTz now = GetCurrentTimestamp();
+  static int64_t again_at = 0;
+  const int64_t now = monotonic_us();
   if (now < again_at) return;
   again_at = now + kDecidedPauseUs;
   repair().take_over_decided([](NodeId node) { return ddl_primary(node).state == coherence::MemberState::kAbsent; });

@@ -1,4 +1,5 @@
 #include "extension/pg/ddl/peer/joining.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
@@ -9,6 +10,7 @@
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/ddl_catch_up.hpp"
 #include "extension/pg/ddl/peer/dead_primaries.hpp"
+#include "extension/pg/runtime/server_stop.hpp"
 
 extern "C" {
 #include "nodes/value.h"
@@ -26,7 +28,7 @@ constexpr long kOutMs = 2000;
 constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
 constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of a primary that joins, before DDL has to wait for it
 
-TimestampTz retry_at = 0;
+int64_t retry_at = 0;
 uint32_t not_taken_over = 0;  // slots, as bits
 bool begun = false;           // to stay up to date
 bool joined = false;          // what was locked when this primary joined, or this launcher came, is locked here
@@ -106,11 +108,11 @@ bool try_lock_cluster(bool keep) {
 
 // No DDL anywhere while we catch up and join.
 void lock_cluster() {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   for (;;) {
     const uint32_t seen = wakeup_count();
     if (!ddl_node_state().started) end_former_life();
-    if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
+    if (try_lock_cluster(monotonic_us() - began > kJoinPatienceUs)) return;
     ddl_locks().want();  // ddl_log.want-then-retry; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
@@ -149,7 +151,7 @@ void take_over_locks() {
 // Under the DDL lock, if that is free: a member must answer the session that has it.
 void get_up_to_date() {
   DdlNodeState& state = ddl_node_state();
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   const bool has_failed = state.failing || !state.behind;
   if ((has_failed && began < retry_at) || !try_lock_cluster(false)) return;
   forget_what_is_up_to_date();
@@ -163,7 +165,7 @@ void get_up_to_date() {
   }
   if (!ready || joined) set_serving(ready);
   unlock_cluster();
-  const TimestampTz now = GetCurrentTimestamp();
+  const int64_t now = monotonic_us();
   retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
 }
 
@@ -272,7 +274,7 @@ void stay_out() {
 }
 
 void stand_by_fenced() {
-  while (!ShutdownRequestPending) {
+  while (!server_stops()) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kOutMs, PG_WAIT_EXTENSION);
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();

@@ -1,5 +1,6 @@
 // The DDL launcher: one per primary.  Joins (joining), then watches the slots: passes wakeups on, starts and restarts
 // apply workers, answers for one that cannot be started, and stops one whose coordinator no longer waits.
+#include "extension/pg/boundary/monotonic.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
@@ -69,13 +70,13 @@ void answer_for(const KeptOut* out, Answer answer) {
 struct Started {      // a worker, for a message
   uint64_t sequence;  // 0: none
   int index;
-  TimestampTz at;
+  int64_t at;
 };
 
 // A server that stops ends its workers, and starts none.  Its sessions end, too, and then it leaves: the coordinator
 // goes on without it.
 bool about_to_leave(const Started& started) {
-  return ShutdownRequestPending && GetCurrentTimestamp() - started.at < kEndOfSessionsUs;
+  return ShutdownRequestPending && monotonic_us() - started.at < kEndOfSessionsUs;
 }
 
 // A message that no process here has dealt with yet.
@@ -107,7 +108,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
     if (about_to_leave(*started)) return;
     problem = "58000\nno apply worker could be started; see the server's log";
   } else if (const int fresh = start_worker(header.database, slot); fresh >= 0) {
-    *started = {sequence, fresh, GetCurrentTimestamp()};
+    *started = {sequence, fresh, monotonic_us()};
     return;
   } else {
     problem = "53400\nno background worker is free; raise max_worker_processes";
@@ -118,13 +119,13 @@ void see_to(int slot, uint64_t sequence, Started* started) {
 
 struct Unanswered {
   uint64_t sequence;
-  TimestampTz since;
+  int64_t since;
   bool logged;
 };
 
 // Logs once for each message: what has no answer from here, and which process waits for it.
 void log_if_late(int slot, uint64_t sequence, Unanswered* late) {
-  const TimestampTz now = GetCurrentTimestamp();
+  const int64_t now = monotonic_us();
   if (late->sequence != sequence) *late = {sequence, now, false};
   if (late->logged || now - late->since < kDdlPatienceUs) return;
   engine::DdlMessage message{.sequence = sequence};

@@ -1,4 +1,5 @@
 #include "extension/pg/ddl/peer/log_end.hpp"
+#include "extension/pg/boundary/monotonic.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
@@ -29,8 +30,8 @@ struct Open {
   uint64_t first;  // of these
 };
 
-TimestampTz again_at = 0;
-TimestampTz resolve_at = 0;
+int64_t again_at = 0;
+int64_t resolve_at = 0;
 uint64_t removed = 0;             // entries that are known to have been removed
 engine::DdlLogEntry looked_at{};  // the newest entry up to which nothing is open
 
@@ -132,7 +133,7 @@ bool has_something_to_do(engine::DdlApplied mine) {
 // Entries that are published as applied are so after a crash, too: positions and the transactions that make them count
 // are flushed here.
 void tend_log() {
-  const TimestampTz now = GetCurrentTimestamp();
+  const int64_t now = monotonic_us();
   if (now >= resolve_at) resolve_at = now + (resolve_positions() ? kResolvePauseUs : kPauseUs);
   if (!ddl_node_state().member || ddl_node_state().behind || now < again_at) return;
   const engine::DdlApplied mine = ddl_channel().applied(ddl_node_id());
@@ -156,14 +157,14 @@ void tend_log() {
 bool has_applied_all() { return applied_here(ddl_channel().applied(ddl_node_id()).number()) >= ddl_log_extent().count; }
 
 void require_log_room() {
-  const TimestampTz began = GetCurrentTimestamp();
+  const int64_t began = monotonic_us();
   for (;;) {
     const engine::DdlLogExtent log = ddl_log_extent();
     if (log.pages < ddl_log_pages_max()) return;
     coherence::NodeId behind{};
     const engine::DdlApplied least = ddl_channel().applied_by_all(&behind);
     const bool comes = behind == ddl_node_id() || ddl_channel().membership(behind) != 0;
-    if (!comes || GetCurrentTimestamp() - began > kPatienceUs) refuse_for_room(log, least, behind);
+    if (!comes || monotonic_us() - began > kPatienceUs) refuse_for_room(log, least, behind);
     ddl_wake_node(ddl_node());
     ddl_wake_others();
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kRoomMs, PG_WAIT_EXTENSION);

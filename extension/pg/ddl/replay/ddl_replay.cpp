@@ -21,6 +21,7 @@ extern "C" {
 #include "extension/pg/ddl/classify/ddl_scope.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
+#include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/ddl/record/attribute_versions.hpp"
 #include "extension/pg/ddl/record/if_not_exists.hpp"
@@ -29,6 +30,7 @@ extern "C" {
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/ddl/replay/domain_checks.hpp"
 #include "extension/pg/ddl/replay/extension_version.hpp"
+#include "extension/pg/ddl/replay/no_user_code.hpp"
 #include "extension/pg/ddl/replay/oid_queue.hpp"
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/partition_keys.hpp"
@@ -153,11 +155,16 @@ void run_statement(const DdlRecord* record) {
   foreach (cell, tables) lower_versions(versions_of(lfirst_oid(cell)));
   const List* spared =
       IsA(statement, AlterTableStmt) ? spare_defaults(castNode(AlterTableStmt, statement), record->added) : NIL;
+  inline_no_user_code(IsA(statement, AlterDomainStmt));
   PG_TRY();
   { replay_statement(record, planned, spared, tables); }
   PG_FINALLY();
-  { end_replay(); }
+  {
+    end_replay();
+    inline_no_user_code(false);
+  }
   PG_END_TRY();
+  refuse_checks_of_local_rows(statement);
   PopActiveSnapshot();
 }
 
@@ -186,6 +193,7 @@ void run_as_coordinator(const DdlRecord* record) {
 }  // namespace
 
 void DdlReplay::begin() {
+  forget_session_settings();
   StartTransactionCommand();
   (void)GetTopTransactionId();
   open_ = true;

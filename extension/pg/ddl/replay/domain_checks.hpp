@@ -6,7 +6,9 @@
 
 namespace gcl {
 
-// In a replay.  ERROR: a local table here has rows that the statement would have to check.
+// In a replay, before the statement and after it: the server's scan comes in between, and may find a table that is not
+// yet there before.  Locks the local tables that it looks at, until the transaction ends.  ERROR: one of them has rows
+// that the statement would have to check.
 void refuse_checks_of_local_rows(const Node* statement);
 
 }  // namespace gcl

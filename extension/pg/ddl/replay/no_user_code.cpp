@@ -24,6 +24,7 @@ namespace gcl {
 namespace {
 
 bool active = false;
+bool inlines_none = false;
 needs_fmgr_hook_type next_needs_hook = nullptr;
 fmgr_hook_type next_hook = nullptr;
 
@@ -62,7 +63,9 @@ Code code_of(Oid function) {
 // expression is immutable may depend on the latter, so SQL functions are not looked at, but for IMMUTABLE ones: those
 // the server calls when their arguments are constants, and it takes their word for what they are.
 bool needs_hook(Oid function) {
-  return code_of(function) == Code::kOther || (next_needs_hook != nullptr && next_needs_hook(function));
+  const Code code = code_of(function);
+  return code == Code::kOther || (inlines_none && code == Code::kInlinable) ||
+         (next_needs_hook != nullptr && next_needs_hook(function));
 }
 
 // Null is harmless: the rows are the coordinator's, and what it has computed is in the record
@@ -94,6 +97,8 @@ Datum domain_in_or_base_in(PG_FUNCTION_ARGS) {
 }  // namespace
 
 void install_no_user_code() { replace_builtin({F_DOMAIN_IN, "domain_in", domain_in, 3, false}, domain_in_or_base_in); }
+
+void inline_no_user_code(bool on) { inlines_none = on; }
 
 void run_no_user_code() {
   if (active) return;
