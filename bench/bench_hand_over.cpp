@@ -1,6 +1,6 @@
 // Hand-overs of a page between two nodes of one process, one after the other: by shm; with messages that travel, over
-// unix sockets; and with batches that travel, too.  Each is what a session waits for that wants to write what the other
-// node has just written.
+// unix sockets; with batches that travel, too; and with those that go by queue pairs, where GCL_RDMA says which.  Each
+// is what a session waits for that wants to write what the other node has just written.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -12,8 +12,12 @@
 namespace coherence {
 namespace {
 
-enum class Way { kShm, kMessages, kAll };
-constexpr const char* kNames[] = {"shm", "messages", "messages and batches"};
+enum class Way { kShm, kMessages, kAll, kVerbs };
+constexpr const char* kNames[] = {"shm", "messages", "messages and batches", "messages, and batches by verbs"};
+constexpr gcl_test::PeersTransport::Batches kBatches[] = {{},
+                                                          gcl_test::PeersTransport::Batches::kAtOnce,
+                                                          gcl_test::PeersTransport::Batches::kTravel,
+                                                          gcl_test::PeersTransport::Batches::kByVerbs};
 
 class Nodes {
  public:
@@ -24,9 +28,7 @@ class Nodes {
     spec.region_bytes[kRegionPages] = 64 * kPageSize;
     Problem problem;
     pool_ = gcl_test::must(LocalPool::create({.path = path_.c_str()}, spec, &problem), problem);
-    using Batches = gcl_test::PeersTransport::Batches;
-    if (way != Way::kShm)
-      peers_ = std::make_unique<gcl_test::PeersTransport>(way == Way::kAll ? Batches::kTravel : Batches::kAtOnce);
+    if (way != Way::kShm) peers_ = std::make_unique<gcl_test::PeersTransport>(kBatches[int(way)]);
     for (uint8_t n = 0; n < 2; n++) {
       Transport& transport = peers_ ? static_cast<Transport&>(*peers_) : shm_transport();
       node[n] = std::make_unique<TestNode>(*pool_, NodeId{n}, 64, transport);
@@ -92,8 +94,11 @@ void hand_over(benchmark::State& state) {
 void share_and_take_back(benchmark::State& state) {
   run(state, [](Nodes& nodes, PageId page, int turn) { return turn ? nodes.write(0, page) : nodes.read(1, page); });
 }
-BENCHMARK(hand_over)->DenseRange(0, 2)->UseRealTime();
-BENCHMARK(share_and_take_back)->DenseRange(0, 2)->UseRealTime();
+void ways(benchmark::internal::Benchmark* benchmark) {
+  benchmark->DenseRange(0, int(gcl_test::rdma_addresses() ? Way::kVerbs : Way::kAll))->UseRealTime();
+}
+BENCHMARK(hand_over)->Apply(ways);
+BENCHMARK(share_and_take_back)->Apply(ways);
 
 }  // namespace
 }  // namespace coherence

@@ -1,5 +1,6 @@
-// Batches over shm and over tcp, on one machine: round trips of one session, of several at once, and batches under way
-// together.  us_of_worker, us_of_memory: CPU time per batch of the network worker and of the memory node.
+// Batches over shm and over tcp, on one machine, and by queue pairs where GCL_RDMA says which (tests/rdma): round trips
+// of one session, of several at once, and batches under way together.  us_of_worker, us_of_memory: CPU time per batch
+// of the network worker and of the memory node.
 //
 // A network of its own adds its distance; what is seen here is the work that each batch takes.
 #include <benchmark/benchmark.h>
@@ -12,16 +13,17 @@
 
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
-#include "tests/support/tcp_nodes.hpp"
+#include "tests/support/verbs_nodes.hpp"
 
 namespace coherence {
 namespace {
 
-enum class Way { kShm, kUnix, kLoopback, kProtected };
-constexpr const char* kNames[] = {"shm", "unix", "loopback", "tls"};
+enum class Way { kShm, kUnix, kLoopback, kProtected, kVerbs };
+constexpr const char* kNames[] = {"shm", "unix", "loopback", "tls", "verbs"};
 constexpr MemoryNodeId kHere{0};
 constexpr uint64_t kRegion = 64 << 20;
 constexpr int kSessions = 8, kUnderWay = 16;
+constexpr uint64_t kFramesBytes = uint64_t{kSessions} * kUnderWay * kPageSize;
 constexpr PoolAddress kWord = PoolAddress::at(kHere, 0);
 
 // What a benchmark runs on; made while there are no threads, as processes are forked.
@@ -31,10 +33,15 @@ class Rig {
     if (way == Way::kShm) return;
     const std::string key = way == Way::kProtected ? directory_.key() : "";
     const std::string listen = way == Way::kUnix ? directory_.socket("memory") : "127.0.0.1:0";
-    memory_node_ = std::make_unique<gcl_test::ServedNode>(
-        gcl_test::ServedNode::Spec{.id = kHere, .at = region_.at(), .bytes = kRegion, .listen = listen, .key = key});
-    node_ = std::make_unique<gcl_test::WorkedPort>(gcl_test::WorkedPort::Spec{
-        .places = kSessions, .memory_nodes = {{kHere, memory_node_->address()}}, .key = key});
+    gcl_test::ServedNode::Spec memory_node{
+        .id = kHere, .at = region_.at(), .bytes = kRegion, .listen = listen, .key = key};
+    const auto rdma = way == Way::kVerbs ? gcl_test::rdma_addresses() : std::nullopt;
+    if (rdma) memory_node.access = gcl_test::access_at(rdma->memory_node);
+    memory_node_ = std::make_unique<gcl_test::ServedNode>(memory_node);
+    gcl_test::WorkedPort::Spec node{
+        .places = kSessions, .memory_nodes = {{kHere, memory_node_->address()}}, .key = key};
+    if (rdma) node.path = gcl_test::path_at(rdma->node, {frames_.at(), kFramesBytes});
+    node_ = std::make_unique<gcl_test::WorkedPort>(node);
   }
   std::unique_ptr<Memory> session(Counters& counters) {
     if (node_ == nullptr) return std::make_unique<ShmMemory>(map_, counters);
@@ -54,7 +61,7 @@ class Rig {
 
  private:
   gcl_test::SocketDirectory directory_;
-  gcl_test::SharedBytes region_{kRegion}, frames_{kSessions * kUnderWay * kPageSize};
+  gcl_test::SharedBytes region_{kRegion}, frames_{kFramesBytes};
   gcl_test::OneRegion map_{kHere, region_.at()};
   std::unique_ptr<gcl_test::ServedNode> memory_node_;
   std::unique_ptr<gcl_test::WorkedPort> node_;
@@ -137,7 +144,8 @@ void write_pages_together(benchmark::State& state) {
 }
 
 void ways(benchmark::internal::Benchmark* benchmark) {
-  benchmark->DenseRange(int(Way::kShm), int(Way::kProtected))->Setup(begin)->Teardown(end)->UseRealTime();
+  const Way last = gcl_test::rdma_addresses() ? Way::kVerbs : Way::kProtected;
+  benchmark->DenseRange(int(Way::kShm), int(last))->Setup(begin)->Teardown(end)->UseRealTime();
   benchmark->Threads(1)->Threads(4);
 }
 BENCHMARK(word)->Apply(ways);

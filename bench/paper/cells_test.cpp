@@ -114,7 +114,7 @@ TEST(PaperCells, AHotPageIsClaimedOnceAndFollowed) {
 
 // One thread writes, and seven on other nodes, which have just lost the page to it, come back: with one message instead
 // of a look at the word and a message.
-TEST(PaperCells, WhoLostAPageToAWriterAsksHimFirst) {
+TEST(PaperCells, ANodeThatLostAPageToAWriterAsksThatWriterFirst) {
   const auto result = [](const char* off) {
     Cluster setup = small(0, 0);
     setup.work.nodes = 8;

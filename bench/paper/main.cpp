@@ -4,11 +4,11 @@
 //   paper_bench protocol=sel theta=0.99 cost.round_trip_ns=*1.3      a cost, or times a number
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
 
 #include "bench/paper/cell.hpp"
+#include "bench/paper/name_values.hpp"
 
 namespace {
 
@@ -54,13 +54,8 @@ bool set(const std::string& name, const std::string& value, CellSpec* cell, Setu
 int main(int count, char** words) {
   CellSpec cell;
   Setup setup;
-  for (int i = 1; i < count; i++) {
-    const char* equals = strchr(words[i], '=');
-    if (!equals || !set(std::string(words[i], size_t(equals - words[i])), equals + 1, &cell, &setup)) {
-      fprintf(stderr, "%s: not a name=value that is known (main.cpp)\n", words[i]);
-      return 2;
-    }
-  }
+  const auto set_one = [&](const std::string& name, const char* value) { return set(name, value, &cell, &setup); };
+  if (!paper::read_name_values(count, words, set_one)) return 2;
   const paper::Result r = paper::run_cell(cell, setup);
   if (!r.ended) {
     fprintf(stderr, "the operations did not end\n");

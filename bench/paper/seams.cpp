@@ -122,6 +122,11 @@ void verify_failed(const char* expression, const char* file, int line) noexcept 
   abort();
 }
 
+void end_process(const char* why) noexcept {
+  fprintf(stderr, "%s\n", why);
+  abort();
+}
+
 }  // namespace coherence
 
 // --- the transport

@@ -1,260 +1,35 @@
-// SELCC: the product's nodes, sessions and lines, with a frame directory as simple as can be, and eviction in the
-// background, a fiber for each memory node as the paper has a ring for each queue pair.
-#include <stdlib.h>
-
-#include <algorithm>
-#include <filesystem>
-
-#include "bench/paper/cache.hpp"
+// SELCC: the product's own coherence as a protocol.
 #include "bench/paper/protocol.hpp"
-#include "bench/paper/seams.hpp"
-#include "coherence/eviction_window.hpp"
-#include "coherence/line/features.hpp"
-#include "coherence/member/node.hpp"
-#include "coherence/session.hpp"
-#include "coherence/transport/shm/local_pool.hpp"
-
-namespace coherence {
-
-struct SessionAccess {
-  static paper::Worker worker(Session& s) { return {&s.server_, &s.server_, s.memory_.get(), &s.node_}; }
-};
-
-}  // namespace coherence
+#include "bench/paper/selcc_cluster.hpp"
 
 namespace paper {
 namespace {
 
-constexpr uint32_t kServeMs = 100;
-constexpr int kVictimsMax = 2;
-constexpr int kEvictors = 8;  // of each memory node: batches in flight
-constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
-
-struct Member final : coherence::FrameDirectory {
-  Member(uint64_t pages, uint64_t frames, int memory, int number)
-      : cache(pages, frames, memory, kVictimsMax, uint64_t(number)), memory_nodes(memory) {}
-  coherence::Line* find(coherence::PageId page) noexcept override {
-    const uint32_t frame = cache.find(page.number() * uint64_t(memory_nodes) + page.node().value);
-    return frame == Cache::kNone ? nullptr : &node->line(frame);
-  }
-  void lost(coherence::Line& line) noexcept override { cache.lose(node->index_of(line)); }
-
-  Cache cache;
-  const int memory_nodes;
-  uint32_t wanted_wakeup = 0, free_wakeup = 0;
-  std::unique_ptr<coherence::Node> node;
-  std::vector<std::unique_ptr<coherence::Session>>
-      sessions;  // of each thread, and one of all that is in the background
-};
-
-struct Freed final : coherence::FrameTaker {
-  Freed(Member& member, coherence::Session& session, coherence::Line* const* lines)
-      : m(member), s(session), victims(lines) {}
-  void take(coherence::Line& line, coherence::PageId) noexcept override {
-    const uint32_t frame = m.node->index_of(line);
-    m.cache.remove(frame);
-    s.finish_evict(line);
-    m.cache.give_back(frame);
-    taken[std::find(victims, victims + kVictimsMax, &line) - victims] = true;
-    count++;
-  }
-
-  Member& m;
-  coherence::Session& s;
-  coherence::Line* const* const victims;
-  bool taken[kVictimsMax] = {};
-  int count = 0;
-};
-
 class Selcc final : public Protocol {
  public:
-  Selcc(const Setup& setup, Network& network);
-  ~Selcc() override;
-  void start() override;
-  void access(int node, int thread, const Access& a) override;
+  Selcc(const Setup& setup, Network& network)
+      : setup_(setup), truth_(setup.work.pages(), setup.work.gcl), cluster_(setup, network) {}
+  void start() override { cluster_.start(); }
+  void access(int node, int thread, const Access& a) override {
+    pass(setup_.costs.local_access_ns - setup_.costs.section_ns);
+    coherence::Line& line = *cluster_.latch(node, thread, a.page, a.write);  // no transactions: none holds it
+    section(node, line, a);
+    cluster_.unlatch(node, thread, line, a.write);
+  }
 
  private:
-  coherence::PageId id(uint64_t page) const {
-    const auto memory = uint64_t(network_.memory());
-    return coherence::PageId::at({uint8_t(page % memory)}, page / memory);
+  void section(int node, coherence::Line& line, const Access& a) {
+    pass(setup_.costs.section_ns);
+    auto* const word = reinterpret_cast<uint64_t*>(cluster_.bytes(node, line) + a.line * 64);
+    if (!a.write) return truth_.read(a, *word);
+    *word = truth_.write(a, *word);
+    cluster_.changed(line, a.line);
   }
-  coherence::Line& line_of(Member& m, coherence::Session& s, uint64_t page);
-  void evict_for(Member& m, int memory_node);
-  int evict(Member& m, coherence::Session& s, int memory_node);
-  void print_counters(const Member& m) const;
-  void section(Member& m, coherence::Line& line, const Access& a);
 
   const Setup& setup_;
-  Network& network_;
   Truth truth_;
-  std::string home_ = "/dev/shm/gcl-paper-XXXXXX", path_;
-  std::unique_ptr<coherence::Pool> pool_;
-  std::vector<std::unique_ptr<Member>> members_;
+  SelccCluster cluster_;
 };
-
-[[noreturn]] void fail(const char* what) {
-  fprintf(stderr, "%s\n", what);
-  abort();
-}
-
-// From the start, the warm-up included.
-void Selcc::print_counters(const Member& m) const {
-  if (!setup_.counters) return;
-  for (int c = 0; c < coherence::kCounters; c++) {
-    uint64_t all = 0;
-    for (uint32_t s = 0; s < m.node->sessions_max(); s++)
-      all += m.node->counters({uint16_t(s)}).get(coherence::Counter(c));
-    if (all > 0)
-      fprintf(stderr, "node %u %s %llu\n", m.node->id().value, counter_name(coherence::Counter(c)),
-              (unsigned long long)all);
-  }
-}
-
-Selcc::Selcc(const Setup& setup, Network& network)
-    : setup_(setup), network_(network), truth_(setup.work.pages(), setup.work.gcl) {
-  if (mkdtemp(home_.data()) == nullptr) fail("no directory in /dev/shm");
-  path_ = home_ + "/pool";
-  seams.network = &network;
-  const uint64_t each = setup.work.pages() / uint64_t(network.memory()) + 1;
-  coherence::PoolSpec spec{
-      .nodes_max = uint32_t(setup.work.nodes), .memory_nodes = uint32_t(network.memory()), .identity = "paper=1\n"};
-  spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
-  coherence::Problem problem;
-  auto pool = coherence::LocalPool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
-  if (!pool) fail(problem.text);
-  pool_ = pool.take();
-  auto features = coherence::Features::parse(setup.off.empty() ? "all" : setup.off.c_str(), &problem);
-  if (!features) fail(problem.text);
-  const int threads = setup.work.threads;
-  for (int n = 0; n < setup.work.nodes; n++) {
-    members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory(), n));
-    Member& m = *members_.back();
-    auto node = coherence::Node::join(*pool_, {uint8_t(n)},
-                                      {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1},
-                                      &problem, coherence::shm_transport());
-    if (!node) fail(problem.text);
-    m.node = node.take();
-    m.node->set_upcalls(&m, nullptr);
-    m.node->set_features(*features);
-    m.node->set_lease(setup.gamma);
-    m.node->set_transport(network_transport());
-    for (int s = 0; s <= threads; s++)
-      m.sessions.push_back(std::make_unique<coherence::Session>(*m.node, coherence::SessionId{uint16_t(s)}, nullptr));
-    seams.crews.emplace_back(n);
-    seams.workers.push_back(coherence::SessionAccess::worker(*m.sessions.back()));
-  }
-  for (size_t n = 1; n < members_.size(); n++)
-    for (size_t other = 0; other < n; other++) share_mapping(*members_[n]->node, *members_[other]->node);
-}
-
-Selcc::~Selcc() {
-  for (auto& m : members_) print_counters(*m);
-  members_.clear();
-  seams = {};
-  forget_errands();
-  pool_.reset();
-  std::filesystem::remove_all(home_);
-}
-
-void Selcc::start() {
-  for (auto& member : members_) {
-    Member& m = *member;
-    const int n = m.node->id().value;
-    sim::scheduler()->spawn(n, [&m] {
-      while (m.sessions.back()->serve(kServeMs)) {
-      }
-    });
-    for (int k = 0; setup_.batched_eviction && k < kEvictors * network_.memory(); k++)
-      sim::scheduler()->spawn(n, [this, &m, k] { evict_for(m, k % network_.memory()); });
-  }
-}
-
-// Frames come from the free list; where that runs low, the evictors are told.
-coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page) {
-  for (;;) {
-    if (const uint32_t frame = m.cache.find(page); frame != Cache::kNone) return m.node->line(frame);
-    if (m.cache.free_frames() > 0) break;
-    if (setup_.batched_eviction) {
-      sim::scheduler()->park(&m.free_wakeup, m.free_wakeup, kAgainNs);
-    } else if (evict(m, s, -1) == 0 && !m.cache.propose()) {
-      pass(kAgainNs);
-    }
-  }
-  coherence::Line& line = m.node->line(m.cache.add(page));
-  if (!s.assign(line, id(page), [] {})) fail("the pool is fenced");
-  if (setup_.batched_eviction && m.cache.runs_low()) {
-    m.wanted_wakeup++;
-    sim::scheduler()->wake(&m.wanted_wakeup, kEvictors * network_.memory());
-  }
-  return line;
-}
-
-void Selcc::evict_for(Member& m, int memory_node) {
-  for (;;) {
-    const uint32_t seen = m.wanted_wakeup;
-    if (evict(m, *m.sessions.back(), memory_node) > 0) continue;
-    if (m.cache.propose()) {
-      m.wanted_wakeup++;
-      sim::scheduler()->wake(&m.wanted_wakeup, kEvictors * network_.memory());
-    } else {
-      sim::scheduler()->park(&m.wanted_wakeup, seen, kIdleNs);
-    }
-  }
-}
-
-// A batch of one memory node's pages (-1: one page of any); how many it tried.
-int Selcc::evict(Member& m, coherence::Session& s, int memory_node) {
-  coherence::Line* lines[kVictimsMax];
-  coherence::PageId pages[kVictimsMax];
-  uint32_t frames[kVictimsMax];
-  const int count = m.cache.take(memory_node, frames);
-  if (count == 0) return 0;
-  for (int i = 0; i < count; i++) {
-    pages[i] = id(m.cache.page(frames[i]));
-    lines[i] = &m.node->line(frames[i]);
-  }
-  Freed freed(m, s, lines);
-  coherence::EvictionWindow window(s, freed);
-  window.add(lines, pages, count);
-  window.finish();
-  for (int i = 0; i < count; i++)
-    if (!freed.taken[i]) m.cache.keep(frames[i]);
-  m.free_wakeup++;
-  sim::scheduler()->wake(&m.free_wakeup, freed.count);
-  return count;
-}
-
-void Selcc::section(Member& m, coherence::Line& line, const Access& a) {
-  pass(setup_.costs.section_ns);
-  auto* const word = reinterpret_cast<uint64_t*>(m.node->frame(line) + a.line * 64);
-  if (!a.write) return truth_.read(a, *word);
-  *word = truth_.write(a, *word);
-  uint64_t mask[2] = {};
-  for (uint32_t i = 0; i < setup_.work.gcl / 64; i++)
-    if (i == a.line || !setup_.dirty_ranges) mask[i / 64] |= uint64_t{1} << i % 64;
-  line.note_change(mask, {}, 0);
-}
-
-void Selcc::access(int node, int thread, const Access& a) {
-  Member& m = *members_[size_t(node)];
-  coherence::Session& s = *m.sessions[size_t(thread)];
-  pass(setup_.costs.local_access_ns - setup_.costs.section_ns);
-  for (;;) {
-    coherence::Line& line = line_of(m, s, a.page);
-    const coherence::Status ok = a.write ? s.lock_exclusive(line, id(a.page)) : s.lock_shared(line, id(a.page));
-    if (!ok) {  // another page's by now
-      pass(setup_.costs.local_hand_over_ns);
-      continue;
-    }
-    m.cache.used(m.node->index_of(line));
-    section(m, line, a);
-    if (a.write)
-      s.unlock_exclusive(line);
-    else
-      s.unlock_shared(line);
-    return;
-  }
-}
 
 }  // namespace
 
