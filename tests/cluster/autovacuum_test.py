@@ -58,7 +58,7 @@ class Autovacuum(unittest.TestCase):
         print(f"{updates} updates, {pages()} pages, {self.autovacuums('busy')} autovacuums")
         self.assertEqual("200", writer.one("SELECT count(*) FROM busy"))
 
-    def test_who_only_reads_knows_what_others_changed(self):
+    def test_what_others_changed_is_known_to_a_primary_that_only_reads(self):
         self.cluster.sql(1, "CREATE TABLE read (id int, v int) USING gcl")
         self.assertEqual([["0"]] * 3, self.cluster.everywhere("SELECT count(*) FROM read"))
         self.cluster.sql(1, "INSERT INTO read SELECT i, i % 7 FROM generate_series(1, 1000) i")

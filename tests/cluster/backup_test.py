@@ -178,7 +178,7 @@ class Backup(unittest.TestCase):
         return {int(of): [int(value) for value in values.strip("{}").split(",")] for of, values in (row.split("|") for row in rows[0])}
 
     def assert_lists(self, restored, final, lists, clients, moment):
-        """Each list is the beginning of what it became; and who is there has seen only what is there."""
+        """Each list is the beginning of what it became; and a transaction that is there has seen only what is there."""
         there = {number for values in restored.values() for number in values}
         for of, values in restored.items():
             self.assertEqual(final[of][:len(values)], values)
@@ -214,7 +214,7 @@ class Backup(unittest.TestCase):
         two.send("INSERT INTO own VALUES (1)")
         self.assertTrue(one.waits() and two.waits())
         self.assertEqual(["2"], reader.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'GclHeldCommit' AND backend_type = 'client backend'"))
-        self.assertEqual(["0"], reader.run("SELECT v FROM t WHERE id = 1"))  # who only reads does not wait
+        self.assertEqual(["0"], reader.run("SELECT v FROM t WHERE id = 1"))  # a session that only reads does not wait
         with self.assertRaises(SqlError) as refused:
             reader.run("SELECT gcl_hold_commits(1000)")
         self.assertEqual("55006", refused.exception.state)

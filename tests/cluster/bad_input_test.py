@@ -206,7 +206,7 @@ class PoolsAndSettings(Refusals):
             seen = subprocess.run(["prlimit", f"--nofile={limit}", GCLCTL, "status", self.cluster.dir], text=True,
                                   capture_output=True, timeout=60, check=False)
             said = seen.stdout + seen.stderr
-            self.assertNotIn("NOT CLOSED CLEANLY", said)
+            self.assertNotIn("FENCED", said)
             self.assertNotRegex(said, r"primary \d .*down")
             if "pool   " in said and "in use" not in said:
                 self.assertIn("Too many open files", said)

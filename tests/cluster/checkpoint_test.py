@@ -12,7 +12,7 @@ import unittest
 
 import deaths
 from deaths import BANK, BankClient
-from harness import GCLCTL, Cluster, eventually, together
+from harness import GCLCTL, Cluster, eventually, has_memory, together
 
 PRIMARIES = (1, 2, 3)
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl"
@@ -31,7 +31,8 @@ class Checkpoints(unittest.TestCase):
 
     def lose(self):
         self.cluster.close_sessions()
-        self.assertEqual([], together([lambda k=k: self.cluster.kill_all(k) for k in PRIMARIES if self.cluster.postmaster(k)]))
+        living = [k for k in PRIMARIES if has_memory(self.cluster.postmaster(k))]  # a postmaster that was killed has left its file
+        self.assertEqual([], together([lambda k=k: self.cluster.kill_all(k) for k in living]))
         shutil.rmtree(self.cluster.pool_dir())
 
     def start(self):
@@ -210,9 +211,11 @@ class Checkpoints(unittest.TestCase):
         making = subprocess.Popen([GCLCTL, "checkpoint", self.cluster.dir], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   start_new_session=True)
         time.sleep(seconds)
-        if making.poll() is None:
-            os.killpg(making.pid, signal.SIGSTOP)
+        os.killpg(making.pid, signal.SIGSTOP)
+        state = os.waitid(os.P_PID, making.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if state.si_code == os.CLD_STOPPED:
             return making
+        making.wait()
         return None
 
     def test_no_primary_waits_for_one(self):
@@ -296,7 +299,8 @@ class Checkpoints(unittest.TestCase):
         self.assertIn("pool.saved.checkpoint is damaged", self.refused())
         self.mended(".checkpoint")
         self.damaged(".delta")
-        self.assertRegex(self.refused(), r"page \d+ of memory node 0 in .*pool.saved.delta is damaged")
+        self.assertRegex(self.refused(), r"page verification failed, calculated checksum \d+ but expected \d+: "
+                                         r"page \d+ of memory node 0 in .*pool.saved.delta")
         self.mended(".delta")
         shutil.move(self.saved(".delta"), self.saved(".away"))
         self.assertIn("there is no", self.refused())

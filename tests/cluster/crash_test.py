@@ -91,6 +91,14 @@ def processes_of(cluster):
     return found
 
 
+def assert_made_again(test, cluster):
+    """A fenced pool, when all primaries are down (gclctl.fenced-made-again)."""
+    said = cluster.ctl("start", cluster.dir)
+    test.assertRegex(said.stdout, "(?s)the pool is fenced: .*the pool is whole again")
+    for sums in cluster.everywhere("SELECT sum(bal) FROM acct"):
+        test.assertEqual([f"{TOTAL}"], sums)
+
+
 class Crash(unittest.TestCase):
     def cluster_under_load(self, seed):
         cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",), fences=True))
@@ -146,9 +154,7 @@ class Crash(unittest.TestCase):
         cluster.ctl("stop", cluster.dir, check=False)
         self.assertLess(time.monotonic() - began, 60)
         eventually(lambda: processes_of(cluster) == [])
-        said = cluster.ctl("start", cluster.dir, check=False)
-        self.assertNotEqual(0, said.returncode)
-        self.assertIn("not closed cleanly", said.stdout + said.stderr)
+        assert_made_again(self, cluster)
 
     def test_deaths_at_random_moments(self):
         kinds = ["backend", "worker", "postmaster", "auxiliary"]
@@ -300,8 +306,27 @@ class Leaving(unittest.TestCase):
         print(f"heard after {time.monotonic() - began:.2f} s")
         self.assertEqual([], load.failures, "\n".join(load.failures))
         self.cluster.ctl("stop", self.cluster.dir, check=False)
-        said = self.cluster.ctl("start", self.cluster.dir, check=False)
-        self.assertIn("not closed cleanly", said.stdout + said.stderr)
+        assert_made_again(self, self.cluster)
+
+
+class Terminated(unittest.TestCase):
+    """An administrator ends all processes of a primary that there are: pg_terminate_backend()."""
+
+    def test_its_workers_go_on(self):
+        cluster = self.enterContext(Cluster(primaries=2))
+        cluster.sql(1, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+        workers = ("SELECT backend_type FROM pg_stat_activity WHERE backend_type LIKE 'gcl%' AND backend_type <> 'gcl ddl apply'"
+                   " ORDER BY 1")
+        before = cluster.sql(2, workers)
+        cluster.sql(2, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        launcher = 1  # it ends, and another one starts
+        eventually(lambda: cluster.log(2).count("told to end, and goes on") >= len(before) - launcher)
+        self.assertEqual(["1"], cluster.sql(2, "INSERT INTO t VALUES (2); CREATE TABLE u (i int) USING gcl; SELECT min(i) FROM t"))
+        eventually(lambda: before == cluster.sql(2, workers))
+        cluster.stop(2)
+        self.assertEqual(["2"], cluster.sql(1, "SELECT count(*) FROM t"))
+        cluster.start(2)
+        self.assertEqual(["0"], cluster.sql(2, "SELECT count(*) FROM u"))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,15 @@ import time
 import unittest
 
 import processes
-from harness import Cluster, eventually, give
+from harness import Cluster, SqlError, eventually, give
+from stop_points import STOP_POINTS, Stops
 
-LEASE = 1.8  # seconds: coherence/transport/tcp/member/mirror.hpp
+LEASE = 1.8  # seconds, of a patience of 2: coherence/transport/tcp/member/patience.hpp
 
 
 class CutOff(unittest.TestCase):
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=2))
+        self.cluster = self.enterContext(Cluster(primaries=2, settings=(STOP_POINTS,)))
         self.cluster.sql(1, "CREATE TABLE t (v int) USING gcl; INSERT INTO t VALUES (1)")
         self.before = self.cluster.workers(2)
 
@@ -20,9 +21,9 @@ class CutOff(unittest.TestCase):
         eventually(lambda: "joins it again" in self.cluster.log(2))
         eventually(lambda: self.cluster.ctl("status", self.cluster.dir, check=False).returncode == 0)
         eventually(lambda: set(self.before) - {"gcl ddl apply"} <= set(self.cluster.workers(2)))
-        self.assertEqual(["1"], self.cluster.sql(2, "SELECT v FROM t"))
+        self.assertEqual(["1"], self.cluster.sql(2, "SELECT v FROM t WHERE v = 1"))
         self.cluster.sql(1, "ALTER TABLE t ADD w int")
-        self.assertEqual(["1|"], self.cluster.sql(2, "SELECT * FROM t"))
+        self.assertEqual(["1|"], self.cluster.sql(2, "SELECT * FROM t WHERE v = 1"))
 
     def network_worker(self):
         """No view shows it: it is not PostgreSQL's."""
@@ -41,9 +42,66 @@ class CutOff(unittest.TestCase):
         give(signal.SIGSTOP, worker, ends)
         time.sleep(LEASE + 0.5)
         give(signal.SIGCONT, worker)
-        time.sleep(2.5)  # who does not wait to be told looks each second
+        time.sleep(2.5)  # a worker that does not wait to be told looks each second
         give(signal.SIGCONT, ends)
         self.assert_comes_back()
+
+    def test_no_client_is_told_of_a_commit_that_the_pool_has_not_heard_of(self):
+        """The local commit is done; whether the others have rolled it back by now, a primary that is cut off cannot know."""
+        session = self.cluster.session(2)
+        pid = session.pid()
+        Stops(self.cluster).attach(2, "xact_locally_committed", pid)
+        session.send("INSERT INTO t VALUES (7)")
+        stands = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"
+        eventually(lambda: self.cluster.sql(2, stands) == ["GclStop_xact_locally_committed"])
+        worker, ends = self.network_worker(), self.before["gcl message worker"]
+        give(signal.SIGSTOP, worker, ends)
+        time.sleep(LEASE + 0.5)
+        give(signal.SIGCONT, worker)
+        time.sleep(0.5)
+        give(signal.SIGINT, pid)  # it goes on: nothing is canceled any more
+        with self.assertRaises(SqlError) as told:
+            session.result()
+        self.assertEqual("08006", told.exception.state, told.exception)
+        give(signal.SIGCONT, ends)
+        self.assert_comes_back()
+        one, two = self.cluster.everywhere("SELECT v FROM t ORDER BY v")
+        self.assertEqual(one, two)
+
+
+class Patience(unittest.TestCase):
+    """gclctl init --patience: memory node 0 bears longer silence, and so does the primary itself."""
+
+    def test_a_primary_that_stands_still_for_less_goes_on(self):
+        with Cluster(primaries=2, patience=20) as cluster:
+            cluster.sql(1, "CREATE TABLE t (v int) USING gcl; INSERT INTO t VALUES (1)")
+            before = cluster.workers(2)
+            stopped = processes.of_kinds(cluster, 2)["gcl network worker"]
+            give(signal.SIGSTOP, *stopped)
+            time.sleep(3 * LEASE)
+            give(signal.SIGCONT, *stopped)
+            cluster.sql(2, "UPDATE t SET v = 2")
+            self.assertEqual(["2"], cluster.sql(1, "SELECT v FROM t"))
+            self.assertEqual(before, cluster.workers(2))
+            self.assertNotIn("is cut off", cluster.log(2))
+
+    def test_nobody_waits_for_one_that_stands_still_but_for_its_pages(self):
+        """A session that ends leaves what it has sent to its network worker."""
+        with Cluster(primaries=2, patience=20) as cluster:
+            cluster.sql(1, "CREATE TABLE t (v int) USING gcl; INSERT INTO t VALUES (1); CREATE TABLE own (v int) USING gcl")
+            cluster.sql(2, "UPDATE t SET v = 2")
+            stopped = processes.of_kinds(cluster, 2)["gcl network worker"]
+            give(signal.SIGSTOP, *stopped)
+            waits, goes = cluster.session(1), cluster.session(1)
+            waits.send("UPDATE t SET v = 3")
+            self.assertTrue(waits.waits(1))
+            goes.run("INSERT INTO own VALUES (1)")
+            pid = goes.pid()
+            goes.close()
+            eventually(lambda: cluster.sql(1, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}") == [], 10)
+            give(signal.SIGCONT, *stopped)
+            waits.result()
+            self.assertEqual(["3"], cluster.sql(2, "SELECT v FROM t"))
 
 
 if __name__ == "__main__":

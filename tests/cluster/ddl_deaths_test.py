@@ -1,4 +1,4 @@
-"""DDL whose coordinator or participant dies: those that live agree, and go on; so does who comes back.
+"""DDL whose coordinator or participant dies: those that live agree, and go on; so does a primary that comes back.
 
 The cluster's pool repairs deaths.
 """

@@ -7,8 +7,9 @@ import tempfile
 import unittest
 
 import data_directory
-from harness import Cluster, Session, SqlError, eventually
+from harness import GCLCTL, Cluster, Session, SqlError, eventually
 
+PREPARES = "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'gcl_prepare_copy.{}' AND pid <> pg_backend_pid()"
 KEPT = "SELECT kept_entries FROM gcl_stat_ddl_log_kept WHERE node = 1"
 
 
@@ -103,7 +104,7 @@ class TheLog(unittest.TestCase):
         ending[1].close()
         self.on(1, "DROP DATABASE ending")
 
-    def test_no_copy_is_taken_of_who_lacks_something(self):
+    def test_no_copy_is_taken_of_a_primary_that_lacks_something(self):
         # A database that two have, and the third makes when it has come back.
         self.cluster.stop(3)
         for k in (1, 2):
@@ -252,10 +253,35 @@ class Later(unittest.TestCase):
         self.assertNotIn("6", c.sql(1, "SELECT node FROM gcl_stat_ddl_log_kept"))
         c.sql(1, "CREATE ROLE after_all; DROP ROLE after_all")
 
+    def test_one_that_is_made_again_is_started_when_it_is_made(self):
+        c = self.cluster
+        c.stop(3)
+        shutil.rmtree(f"{c.dir}/node3/data")
+        copier = c.session(2)
+        copier.run("BEGIN; SELECT gcl_prepare_copy(6)")
+        commands = []
+        for command in (["add-primary", c.dir, "--node", "3"], ["start", c.dir, "--node", "3"]):
+            commands.append(subprocess.Popen([GCLCTL, *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            eventually(lambda: c.sql(1, PREPARES.format(3)) == ["1"])
+        with self.assertRaises(subprocess.TimeoutExpired):
+            commands[1].wait(3)
+        copier.run("ROLLBACK")
+        for command in commands:
+            said = command.communicate(timeout=120)[0]
+            self.assertEqual(0, command.returncode, said)
+        self.assertEqual(["1|x"], c.sql(3, "SELECT a, b FROM t WHERE a = 1"))
+
     def test_a_primary_is_added(self):
         c = self.cluster
-        done = c.ctl("add-primary", c.dir)
-        self.assertIn("4 primaries", done.stdout)
+        copier = c.session(2)
+        copier.run("BEGIN; SELECT gcl_prepare_copy(6)")
+        adds = subprocess.Popen([GCLCTL, "add-primary", c.dir], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        eventually(lambda: c.sql(1, PREPARES.format(4)) == ["1"])
+        for command in (["add-primary", c.dir], ["remove-primary", c.dir, "--node", "3"]):
+            self.assertIn("another gclctl adds a primary", c.ctl(*command, check=False).stderr)
+        copier.run("ROLLBACK")
+        said, refused = adds.communicate(timeout=120)
+        self.assertIn("4 primaries", said, refused)
         c.sql(2, "ALTER TABLE t ADD COLUMN c int DEFAULT 3")  # before it has come
         c.start(4)
         self.assertEqual(["1|x|3"], c.sql(4, "SELECT * FROM t"))

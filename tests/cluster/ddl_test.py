@@ -135,6 +135,79 @@ class Ddl(unittest.TestCase):
                             "CREATE OR REPLACE FUNCTION one_calls(int, OUT n bigint) BEGIN ATOMIC SELECT 1 + count(*) FROM one_has; END;"
                             "DROP FUNCTION one_calls; DROP VIEW all_see; DROP FUNCTION all_call")
 
+    def test_what_is_altered_stays_shared(self):
+        self.cluster.sql(1, "CREATE UNLOGGED SEQUENCE own_s; CREATE TABLE own (a int) USING heap;"
+                            "CREATE FUNCTION own_check(int, own DEFAULT NULL) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true';"
+                            "CREATE DOMAIN kept AS int; CREATE TABLE kept_t (a int, b kept) USING gcl; CREATE VIEW kept_v AS SELECT a FROM kept_t;"
+                            "CREATE TYPE kept_c AS (a int); CREATE TABLE kept_p (p kept_c) USING gcl; CREATE TABLE own_typed OF kept_c USING heap;"
+                            "CREATE FUNCTION kept_f() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE DOMAIN bare AS int;"
+                            "CREATE OPERATOR ==@ (FUNCTION = int4eq, LEFTARG = int, RIGHTARG = int)")
+        estimate = "CREATE FUNCTION pg_temp.own_sel(internal, oid, internal, int) RETURNS float8 LANGUAGE internal AS 'eqsel';"
+        for statement in ("ALTER DOMAIN kept SET DEFAULT nextval('own_s')", "ALTER DOMAIN bare SET DEFAULT nextval('own_s')",
+                          "ALTER DOMAIN kept ADD CHECK (own_check(VALUE))", "ALTER DOMAIN bare ADD CHECK (own_check(VALUE))",
+                          "ALTER VIEW kept_v ALTER a SET DEFAULT nextval('own_s')",
+                          "CREATE RULE r AS ON INSERT TO kept_v DO INSTEAD INSERT INTO own VALUES (NEW.a)",
+                          "ALTER TYPE kept_c RENAME ATTRIBUTE a TO z CASCADE",
+                          estimate + "ALTER OPERATOR ==@ (int, int) SET (RESTRICT = pg_temp.own_sel)",
+                          estimate + "CREATE OPERATOR <=@ (FUNCTION = int4le, LEFTARG = int, RIGHTARG = int, RESTRICT = pg_temp.own_sel);"
+                                     "ALTER OPERATOR <=@ (int, int) SET (RESTRICT = NONE)"):
+            with self.subTest(statement):
+                self.refused("0A000", 1, statement)
+        self.cluster.sql(1, "INSERT INTO kept_t (a) VALUES (1)")
+        self.cluster.sql(2, "INSERT INTO kept_t (a) VALUES (1)")
+        self.assertEqual(["1|", "1|"], self.same_everywhere("SELECT a, b FROM kept_t"))
+        self.same_everywhere("SELECT (p).a FROM kept_p")
+        self.cluster.sql(1, "DROP TABLE own_typed")
+        self.cluster.sql(1, "ALTER DOMAIN kept SET DEFAULT 3; ALTER VIEW kept_v ALTER a SET DEFAULT 4; ALTER TYPE kept_c RENAME ATTRIBUTE a TO z CASCADE;"
+                            "ALTER FUNCTION kept_f() COST 7; ALTER DOMAIN bare ADD CHECK (VALUE > 0)")
+        self.same_everywhere("SELECT procost, typdefault FROM pg_proc, pg_type WHERE proname = 'kept_f' AND typname = 'kept'")
+        self.cluster.sql(1, "DROP TABLE kept_p, kept_t CASCADE; DROP TYPE kept_c; DROP DOMAIN kept; DROP DOMAIN bare; DROP FUNCTION kept_f;"
+                            "DROP FUNCTION own_check; DROP SEQUENCE own_s; DROP TABLE own; DROP OPERATOR ==@ (int, int)")
+
+    def test_what_is_local_is_altered_here(self):
+        self.cluster.sql(2, "CREATE TABLE own (a int) USING heap; CREATE FUNCTION own_add(own, own) RETURNS bool LANGUAGE sql AS 'SELECT true';"
+                            "CREATE OPERATOR <=@ (FUNCTION = own_add, LEFTARG = own, RIGHTARG = own); CREATE DOMAIN own_d AS own;"
+                            "ALTER FUNCTION own_add COST 2; ALTER OPERATOR <=@ (own, own) SET (RESTRICT = NONE);"
+                            "ALTER DOMAIN own_d ADD CONSTRAINT c CHECK ((VALUE).a > 0); ALTER DOMAIN own_d SET DEFAULT NULL;"
+                            "ALTER DOMAIN own_d RENAME CONSTRAINT c TO d; COMMENT ON CONSTRAINT d ON DOMAIN own_d IS 'here'")
+        own = "SELECT count(*) FROM pg_proc WHERE proname = 'own_add' AND procost = 2"
+        self.assertEqual([["0"], ["1"], ["0"]], self.cluster.everywhere(own))
+        self.cluster.sql(2, "CREATE TYPE pg_temp.own_e AS ENUM ('a'); ALTER TYPE pg_temp.own_e ADD VALUE 'b';"
+                            "CREATE TEXT SEARCH CONFIGURATION pg_temp.own_ts (COPY = simple);"
+                            "ALTER TEXT SEARCH CONFIGURATION pg_temp.own_ts DROP MAPPING FOR word; DROP TABLE own CASCADE")
+
+    def test_a_constraint_of_a_domain_waits_for_its_columns_alone(self):
+        self.cluster.sql(1, "SET default_table_access_method = gcl; CREATE TABLE apart (a int); CREATE DOMAIN narrow AS int; CREATE DOMAIN narrower AS narrow;"
+                            "CREATE TABLE wide (a narrower) PARTITION BY LIST (a); CREATE TABLE wide_1 PARTITION OF wide FOR VALUES IN (1);"
+                            "CREATE VIEW wide_v AS SELECT a FROM wide; CREATE TABLE wide_up (a narrow); CREATE TABLE wide_down () INHERITS (wide_up);"
+                            "CREATE TABLE once (a narrow); ALTER TABLE once DROP COLUMN a")
+        altering, writers = self.cluster.session(2), {k: self.cluster.session(k) for k in (1, 2, 3)}
+        for kind in ("narrow[]", "narrow_pair", "narrower[]"):  # the server reads no rows of these
+            self.cluster.sql(1, f"CREATE TYPE narrow_pair AS (x int, y narrow); CREATE TABLE boxed (a {kind}) USING gcl")
+            writers[3].run("BEGIN; LOCK TABLE boxed IN ROW EXCLUSIVE MODE")
+            self.refused("0A000", 2, "SET lock_timeout = '5s'; ALTER DOMAIN narrow ADD CHECK (VALUE > 0)")
+            writers[3].run("COMMIT")
+            self.cluster.sql(1, "DROP TABLE boxed; DROP TYPE narrow_pair")
+        for statement in ("ADD CONSTRAINT c CHECK (VALUE > 0)", "DROP CONSTRAINT c; ALTER DOMAIN narrow ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
+                          "VALIDATE CONSTRAINT c", "SET NOT NULL"):
+            altering.run(f"BEGIN; ALTER DOMAIN narrow {statement}")
+            for k, writer in writers.items():
+                with self.subTest(statement=statement, primary=k):
+                    writer.run("SET lock_timeout = '5s'; INSERT INTO apart VALUES (1); INSERT INTO once DEFAULT VALUES")
+            if "NOT VALID" not in statement:
+                for table in ("wide_1", "wide_up", "wide_down"):
+                    with self.subTest(statement=statement, table=table):
+                        writers[1].run("SET lock_timeout = '200ms'")
+                        with self.assertRaises(SqlError) as caught:
+                            writers[1].run(f"INSERT INTO {table} VALUES (1)")
+                        self.assertEqual("55P03", caught.exception.state)
+            altering.run("COMMIT")
+        for k, writer in writers.items():
+            with self.assertRaises(SqlError) as caught:
+                writer.run("RESET lock_timeout; INSERT INTO wide_down VALUES (-1)")
+            self.assertEqual("23514", caught.exception.state)
+        self.cluster.sql(3, "DROP TABLE wide, wide_up, wide_down, once, apart CASCADE; DROP DOMAIN narrow CASCADE")
+
     def test_ddl_of_a_plain_user(self):
         self.cluster.sql(1, "CREATE ROLE plain")
         self.cluster.sql(1, "GRANT CREATE ON SCHEMA public TO plain")
@@ -334,7 +407,7 @@ class Cost(unittest.TestCase):
                 cost = {name: int(after[name]) - int(before[name]) for name in after if after[name] != before[name]}
                 self.assertEqual(costs, cost)
 
-    def test_every_answer_wakes_who_waits_for_it(self):
+    def test_every_answer_wakes_the_session_that_waits_for_it(self):
         cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
         session = cluster.session(1)
         session.run("CREATE DOMAIN d AS int; CREATE TABLE t (a d) USING gcl; INSERT INTO t VALUES (1)")

@@ -244,7 +244,7 @@ class Deadlocks(unittest.TestCase):
         self.assertEqual("2", b.one("SELECT count(*) FROM t WHERE id IN (14, 15)"))
         b.run("COMMIT")
 
-    def test_who_tries_again_in_a_block_succeeds(self):
+    def test_a_victim_that_tries_again_in_a_block_succeeds(self):
         (a, b), gate = self.begin(1, 2), self.cluster.session(2)
         self.addCleanup(gate.close)
         gate.run("SELECT pg_advisory_lock(15)")
@@ -293,7 +293,7 @@ class Deadlocks(unittest.TestCase):
         a.result(5)
         a.run("COMMIT")
 
-    def test_who_waits_for_long_is_logged(self):
+    def test_a_long_wait_is_logged(self):
         # A victim may be told before it has logged its wait.
         a, b = self.begin(1, 2)
         pid = b.pid()
@@ -490,7 +490,7 @@ class DeadlocksUnderLoad(unittest.TestCase):
         self.assertEqual([str(committed * Client.LOCKS)], self.cluster.sql(1, "SELECT sum(v) FROM r WHERE id <= 100"))
         print(f" {committed} committed, {checked} cycles across primaries and {local} within one", end=" ")
 
-    def test_who_locks_in_order_is_never_a_victim(self):
+    def test_no_client_that_locks_in_order_is_a_victim(self):
         script = f"{self.cluster.dir}/ordered.sql"
         with open(script, "w", encoding="ascii") as f:
             f.write("\\set a random(101, 110)\n\\set b random(101, 110)\n\\set c least(:a, :b)\n\\set d greatest(:a, :b)\n"

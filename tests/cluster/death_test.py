@@ -1,5 +1,6 @@
 """Where deaths are not repaired, any unclean death fences the pool: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
 import os
+import re
 import signal
 import time
 import unittest
@@ -45,11 +46,12 @@ class Death(unittest.TestCase):
             # It can be administered all the same.
             self.cluster.sql(k, "SET gcl.local_administration = on; CREATE ROLE nobody; CREATE DATABASE nothing")
 
-    def assert_start_says_so(self):
+    def assert_start_says_so(self, before=lambda: None):
         self.cluster.ctl("stop", self.cluster.dir, check=False)
-        said = self.cluster.ctl("start", self.cluster.dir, check=False)
-        self.assertIn("not closed cleanly", said.stdout + said.stderr)
-        self.assertNotEqual(0, said.returncode)
+        before()
+        said = self.cluster.ctl("start", self.cluster.dir)
+        self.assertRegex(said.stdout, "(?s)fenced.*the pool is whole again")  # gclctl.fenced-made-again
+        self.assertEqual([["1000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
     def test_a_whole_primary(self):
         began = time.monotonic()
@@ -58,10 +60,15 @@ class Death(unittest.TestCase):
         self.assert_start_says_so()
 
     def test_a_postmaster(self):
+        """And a gclctl that is killed while it makes the pool again leaves the fenced one's file aside."""
         began = time.monotonic()
         os.kill(self.cluster.postmaster(1), signal.SIGKILL)
         self.assert_fenced(began, (2, 3))
-        self.assert_start_says_so()
+        pool = self.cluster.pool_dir() + "/pool"
+        self.assert_start_says_so(lambda: os.rename(pool, pool + ".fenced"))
+        self.assertFalse(os.path.exists(pool + ".fenced"))
+        nodes = [name for name in os.listdir(self.cluster.pool_dir()) if re.fullmatch(r"pool\.node\d\.\d+", name)]
+        self.assertEqual(3, len(nodes), nodes)
 
     def test_a_backend(self):
         pid = self.holder.pid()

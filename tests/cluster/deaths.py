@@ -117,6 +117,17 @@ def assert_all_work(clients, since, seconds=BACK_MAX):
             raise Hang(f"{client.name} has not committed for {seconds} s") from hang
 
 
+def assert_bank_is_there(test, cluster, k, clients):
+    """While they work, on one primary: all that they were told by now.  A loss is found when it is young."""
+    upto = {client.name: client.n - 1 for client in clients}
+    told = {client.name: sum(n <= upto[client.name] for n in list(client.told)) for client in clients}
+    wanted = " OR ".join(f"who = '{who}' AND n <= {n}" for who, n in upto.items())
+    found = {who: int(count) for who, count in
+             (row.split("|") for row in cluster.sql(k, f"SELECT who, count(*) FROM hist WHERE {wanted} GROUP BY who"))}
+    for who, count in told.items():
+        test.assertGreaterEqual(found.get(who, 0), count, f"{who}: committed, and lost on primary {k}")
+
+
 def assert_bank_kept(test, cluster, clients, name):
     """On all primaries: nothing lost, nothing that was not committed, and the books balance.  `name`: how the clients' names
     begin."""

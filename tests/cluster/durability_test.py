@@ -8,7 +8,7 @@ FLUSHED = """SELECT count(*) FROM pg_get_wal_records_info_till_end_of_wal('{sinc
              WHERE resource_manager = 'Transaction' AND record_type = 'COMMIT' AND xid = '{xid}'"""
 NOW = "SELECT pg_current_wal_flush_lsn()"
 LEVELS = ("off", "local", "on", "remote_write", "remote_apply")  # without a synchronous standby the last four are alike
-# Who commits asynchronously waits for the WAL writer, which comes this late.
+# A session that commits asynchronously waits for the WAL writer, which comes this late.
 SETTINGS = ("fsync=on", "autovacuum=off", "wal_writer_delay=10s")
 
 

@@ -210,7 +210,7 @@ class EventTriggers(unittest.TestCase):
                 f"SELECT c.relowner::regrole, string_agg(pg_get_expr(adbin, adrelid), '|' ORDER BY adnum) FROM pg_class c JOIN pg_attrdef ON adrelid = c.oid WHERE c.oid = 'app.mine{k}'::regclass AND adnum > 2 GROUP BY 1"))
         self.sessions[1].run("DROP EVENT TRIGGER a_elsewhere; DROP FUNCTION elsewhere(); ALTER TABLE base OWNER TO postgres")
 
-    def test_who_catches_up_does_it_in_the_same_order(self):
+    def test_what_was_missed_is_caught_up_in_the_same_order(self):
         self.cluster.stop(3)
         one = self.sessions[1]
         one.run("CREATE TABLE missed (a int) USING gcl; ALTER TABLE base ALTER v TYPE bigint, ADD missed int; CREATE TABLE later.missed (a int) USING gcl; DROP TABLE missed")

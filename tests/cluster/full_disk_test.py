@@ -276,7 +276,7 @@ class SavedPool(FullDisk):
 
 class Memory(FullDisk):
     def test_tmpfs_is_full(self):
-        """The pool has all of its memory since it was made: who is in it goes on, nobody joins, and none is added."""
+        """The pool has all of its memory since it was made: a primary that is in it goes on, no other joins, and no memory is added."""
         folder = subprocess.run(["mktemp", "-d", "/var/tmp/gcl-memory.XXXXXX"], text=True, capture_output=True, check=True).stdout.strip()
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         os.chmod(folder, 0o700)

@@ -11,8 +11,8 @@
 A slow machine makes a test slow and nothing else: what is to happen is waited for (blocked(), eventually()), with a bound that
 only a hang reaches.
 
-Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED, GCL_TRANSPORT:
-see below.
+Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED, GCL_TRANSPORT, GCL_PATIENCE,
+GCL_SLOWNESS: see below.  GCL_RDMA_DEVICE: of verbs.
 """
 import itertools
 import os
@@ -32,13 +32,14 @@ import left_behind  # noqa: E402
 import ports  # noqa: E402
 
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
-ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
+SLOWNESS = float(os.environ.get("GCL_SLOWNESS", 1))  # so many times as slow as a machine: one that is emulated
+ANSWER_MAX = 30.0 * SLOWNESS  # seconds; longer is a hang, and a hang is a failure
 BLOCKED = 0.5  # seconds; a session without an answer for so long waits
 LOAD_MAX = 60.0  # seconds; what has not been done by then is missing, and the test says so
 # Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
 LONGER = int(os.environ.get("GCL_LONGER", 1))
 SEED = int(os.environ.get("GCL_SEED", 0))
-TRANSPORT = os.environ.get("GCL_TRANSPORT", "shm")  # how primaries reach the pool: shm, tcp
+TRANSPORT = os.environ.get("GCL_TRANSPORT", "shm")  # how primaries reach the pool: shm, tcp, verbs
 
 
 class SqlError(Exception):
@@ -200,7 +201,7 @@ class Cluster:
     environment = {}  # of gclctl, and so of the servers that it starts, beside the test's own
 
     def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0,
-                 data_from=None, fences=False):
+                 data_from=None, fences=False, patience=None):
         self.primaries = primaries
         self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
@@ -213,6 +214,11 @@ class Cluster:
             self.arguments += ["--data-from", str(data_from)]
         if TRANSPORT != "shm":
             self.arguments += ["--transport", TRANSPORT, "--memory-port", str(self.ports.base + primaries + spare)]
+        if TRANSPORT == "verbs":
+            self.arguments += ["--rdma-device", os.environ["GCL_RDMA_DEVICE"]]
+        patience = patience or os.environ.get("GCL_PATIENCE")  # seconds, where a machine may stand still
+        if patience:
+            self.arguments += ["--patience", str(patience)]
         if fences:  # a death does, instead of being repaired
             self.arguments.append("--fence-on-death")
         for setting in ("fsync=off", *settings):
@@ -293,7 +299,7 @@ class Cluster:
 
     def run_gclctl(self, arguments, within=()):
         """`within`: what the command begins with."""
-        return subprocess.run([*within, GCLCTL, *arguments], text=True, capture_output=True, timeout=180,
+        return subprocess.run([*within, GCLCTL, *arguments], text=True, capture_output=True, timeout=180 * SLOWNESS,
                               env={**os.environ, **self.environment})
 
     def ctl(self, *arguments, check=True):
@@ -457,7 +463,7 @@ def eventually(what, seconds=30.0):
     """Calls `what` until it is true; returns how long that took.  Fails after `seconds`."""
     began = time.monotonic()
     while not what():
-        if time.monotonic() - began > seconds:
+        if time.monotonic() - began > seconds * SLOWNESS:
             raise Hang(f"not true within {seconds} s")
         time.sleep(0.05)
     return time.monotonic() - began

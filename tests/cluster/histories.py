@@ -1,8 +1,8 @@
 """A judge of histories of lists: whether some order of whole transactions explains what each has read.
 
 Transactions append items, each its own name, to lists, and read lists.  A list shows the order of those that appended to it.
-So for each list it is known who wrote after whom (ww), whose item a reader saw last (wr), and whose it missed first (rw);
-and by the clock, who ended before another began.  A cycle of these is a history that no order explains.
+So for each list it is known which one wrote after which (ww), whose item a reader saw last (wr), and whose it missed first
+(rw); and by the clock, which one ended before another began.  A cycle of these is a history that no order explains.
 """
 
 
@@ -61,7 +61,7 @@ class History:
                 raise Anomaly(f"list {key} has an item of {item}, which did not write it")
 
     def _add_clock(self, edges):
-        """Who ended before another began comes first.  One node for each moment keeps the edges few."""
+        """A transaction that ended before another began comes first.  One node for each moment keeps the edges few."""
         moments = sorted([(t.ended, 0, t.name) for t in self.transactions.values()] +
                          [(t.began, 1, t.name) for t in self.transactions.values()])
         last = None

@@ -16,7 +16,7 @@ FOREVER = "SET gcl.hold_yield = -1"
 
 
 class Yield(unittest.TestCase):
-    """Each is done with the holder and who waits on one primary, and on two."""
+    """Each is done with the holder and the waiter on one primary, and on two."""
 
     @classmethod
     def setUpClass(cls):
@@ -53,7 +53,7 @@ class Yield(unittest.TestCase):
         self.assertRegex(said, r"HINT:  .*retried.*gcl\.hold_yield")
 
     def test_a_reader_stops_no_writer(self):
-        """Who has no right but to read can do nothing about it; and it loses nothing, as long as it only reads."""
+        """A role that has no right but to read can do nothing about it; and it loses nothing, as long as it only reads."""
         for reader, writer in self.places():
             reader.run("SET SESSION AUTHORIZATION reader")
             with self.assertRaises(SqlError) as raised:
@@ -72,7 +72,7 @@ class Yield(unittest.TestCase):
                     writer.run("DELETE FROM t WHERE id = 11")
             self.assertEqual("30", reader.one("SELECT sum(v) FROM t"))
 
-    def test_who_has_read_and_writes_then_is_to_retry(self):
+    def test_a_holder_that_has_read_and_writes_then_is_to_retry(self):
         for holder, writer in self.places():
             holder.run(f"{BEGIN}; SELECT sum(v) FROM t")
             writer.run("UPDATE t SET v = 1 WHERE id = 1")
@@ -80,7 +80,7 @@ class Yield(unittest.TestCase):
             holder.run("ROLLBACK")
             self.assertEqual("1", holder.one("SELECT sum(v) FROM t"))
 
-    def test_who_has_written_is_to_retry(self):
+    def test_a_holder_that_has_written_is_to_retry(self):
         """Its rows stay locked until it is rolled back, its pages do not."""
         for holder, writer in self.places():
             holder.run(f"{BEGIN}; UPDATE t SET v = 7 WHERE id = 2")
@@ -135,7 +135,7 @@ class Yield(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
             self.refused(holder, "COMMIT")
 
-    def test_who_does_not_take_its_answer(self):
+    def test_a_client_that_does_not_take_its_answer(self):
         """A client that leaves the rows that it asked for unread is idle, too."""
         for k in (1, 2):
             with self.subTest(other=k):
@@ -151,7 +151,7 @@ class Yield(unittest.TestCase):
                     client.wait()
                     client.stdout.close()
 
-    def test_who_works_keeps_its_pages(self):
+    def test_a_holder_that_works_keeps_its_pages(self):
         for holder, writer in self.places():
             holder.run(f"SET gcl.hold_yield = '2s'; {BEGIN}")
             holder.send("SELECT pg_sleep(5) FROM t WHERE id = 1")
@@ -175,7 +175,7 @@ class Yield(unittest.TestCase):
             time.sleep(2 * YIELD)
             holder.run("UPDATE t SET v = 1; COMMIT")
 
-    def test_who_is_trusted_may_hold_for_ever(self):
+    def test_a_trusted_session_may_hold_for_ever(self):
         for holder, writer in self.places():
             holder.run(f"{FOREVER}; {BEGIN}; SELECT * FROM t")
             writer.send("UPDATE t SET v = 1 WHERE id = 1")

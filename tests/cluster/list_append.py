@@ -139,7 +139,7 @@ class Check:
                              f" where {whole[at:at + 1]} is")
 
     def told_is_seen(self):
-        """Who begins after a COMMIT was answered sees it."""
+        """A transaction that begins after a COMMIT was answered sees it."""
         told = {}  # list -> (when, position) of its numbers, each beyond all before
         for number in self.committed:
             for of in self.transactions[number].appends:
@@ -153,7 +153,8 @@ class Check:
                     self.say(f"stale: {self.describe(number)} saw list {read.of} without {self.final[read.of][behind[0]]}")
 
     def snapshots(self):
-        """In REPEATABLE READ all reads are of one moment: a list does not change, and who is seen is seen in all lists."""
+        """In REPEATABLE READ all reads are of one moment: a list does not change, and a transaction that is seen is
+        seen in all lists."""
         for number, one in self.transactions.items():
             if one.level != "REPEATABLE READ":
                 continue

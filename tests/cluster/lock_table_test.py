@@ -175,7 +175,7 @@ class LockTable(unittest.TestCase):
         locker.run("COMMIT")
         self.free()
 
-    def test_who_may_not_lock_disturbs_nobody(self):
+    def test_a_role_that_may_not_lock_disturbs_nobody(self):
         self.cluster.sql(1, "CREATE ROLE nobody_special")
         self.session(2, "BEGIN", WRITE)
         stranger = self.session(1, "SET ROLE nobody_special", "BEGIN")
@@ -195,7 +195,7 @@ class LockTable(unittest.TestCase):
                                 f"ALTER TABLE u ADD COLUMN w{k} int; ALTER TABLE u DROP COLUMN w{k}; DROP TABLE meanwhile_{k}")
             self.refused(self.session(k, "SET lock_timeout = '200ms'"), "ALTER TABLE t ADD COLUMN w int")
 
-    def test_who_shares_shares_on_all_primaries(self):
+    def test_a_share_lock_is_shared_on_all_primaries(self):
         sessions = [self.session(k, "SET lock_timeout = '5s'", "BEGIN") for k in (1, 2, 3)]
         for session in sessions:
             session.run("LOCK TABLE t IN SHARE MODE")
@@ -213,7 +213,7 @@ class LockTable(unittest.TestCase):
         self.assertEqual([], together([lambda s=s: lock(s, 20) for s in sessions]))
         self.assertEqual(["100"], self.cluster.sql(2, "SELECT v FROM u WHERE id = 50"))
 
-    def test_who_waits_for_a_locked_table_is_seen(self):
+    def test_a_wait_for_a_locked_table_is_seen(self):
         self.session(1, "BEGIN", "LOCK TABLE t")
         for k in (1, 2, 3):
             waiter = self.session(k, "BEGIN")
@@ -238,7 +238,7 @@ class LockTable(unittest.TestCase):
             other.result(60)
         self.assertEqual(["30"], self.cluster.sql(3, "SELECT v FROM u WHERE id = 60"))
 
-    def test_who_administers_finds_room(self):
+    def test_where_users_have_all_room_an_administrator_finds_some(self):
         self.cluster.sql(1, "CREATE ROLE greedy; GRANT ALL ON t TO greedy")
         take = ("BEGIN", "SET ROLE greedy", "LOCK TABLE t IN SHARE MODE")
         users = [self.session(i % 3 + 1, *take) for i in range(21)]
@@ -331,7 +331,7 @@ class Joining(unittest.TestCase):
         session.close()
         return caught.exception.state
 
-    def test_who_joins_takes_over_what_is_locked(self):
+    def test_a_primary_that_joins_takes_over_what_is_locked(self):
         locker = self.cluster.session(1)
         locker.run("BEGIN; LOCK TABLE u IN SHARE MODE; SAVEPOINT s; LOCK TABLE t; ROLLBACK TO s; SAVEPOINT s; LOCK TABLE t IN EXCLUSIVE MODE")
         self.cluster.stop(3)
@@ -365,7 +365,7 @@ class Joining(unittest.TestCase):
         waiter.run("COMMIT")
         self.cluster.sql(3, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
 
-    def test_who_joins_one_that_was_alone_takes_over_too(self):
+    def test_a_primary_that_joins_one_that_was_alone_takes_over_too(self):
         self.cluster.stop(2)
         self.cluster.stop(3)
         locker, coordinator = self.cluster.session(1), self.cluster.session(1)

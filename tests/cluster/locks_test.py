@@ -144,7 +144,7 @@ class Locks(unittest.TestCase):
                 waiter.run("COMMIT")
 
     # Two have a shared lock, one in the row's word and one in a lock cell; a waiter for the row waits for both.
-    def test_who_has_a_lock_does_not_queue_behind_who_waits_for_it(self):
+    def test_the_holder_of_a_lock_does_not_queue_behind_a_waiter_for_it(self):
         look = self.cluster.session(2)
         for row, in_word in ((1, "staying"), (2, "going")):
             staying, going, third = self.cluster.session(1), self.cluster.session(2), self.cluster.session(2)

@@ -1,5 +1,7 @@
 """Over tcp: the daemon of a memory node dies, or stands still, while three primaries work with three memory nodes."""
 import contextlib
+import ctypes
+import glob
 import os
 import signal
 import time
@@ -7,7 +9,24 @@ import unittest
 
 import deaths
 from deaths import BANK, BankClient
-from harness import Cluster, SqlError, eventually, has_memory
+from harness import Cluster, SqlError, eventually, has_memory, together
+
+
+def process_of(cluster, number):
+    with open(f"{cluster.dir}/memory{number}/pid", encoding="ascii") as file:
+        return int(file.read())
+
+
+@contextlib.contextmanager
+def parent_of_orphans():
+    """Is for the time what the first process of many a container is: it becomes their parent, and waits for none."""
+    set_child_subreaper = 36
+    assert ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0) == 0
+    yield
+    assert ctypes.CDLL(None).prctl(set_child_subreaper, 0, 0, 0, 0) == 0
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
 
 
 class LostMemoryNode(unittest.TestCase):
@@ -22,8 +41,7 @@ class LostMemoryNode(unittest.TestCase):
         deaths.assert_all_work(self.clients, time.monotonic())
 
     def process(self, number):
-        with open(f"{self.cluster.dir}/memory{number}/pid", encoding="ascii") as file:
-            return int(file.read())
+        return process_of(self.cluster, number)
 
     def test_comes_back(self):
         for number in (1, 2, 0):
@@ -56,6 +74,42 @@ class LostMemoryNode(unittest.TestCase):
         with contextlib.suppress(SqlError):  # its primaries may have been cut off, too
             return self.cluster.sql(1, f"SELECT state FROM gcl_stat_cluster WHERE node = {k}")
         return []
+
+
+class StartedTogether(unittest.TestCase):
+    """Each primary by a gclctl of its own: memory nodes are started once, and stopped with the last primary."""
+
+    def test_no_daemon_is_left(self):
+        cluster = self.enterContext(Cluster(primaries=3, memory_nodes=2, extension=False))
+        for _ in range(3):
+            cluster.stop()
+            self.assertEqual([], self.daemons(cluster))
+            self.assertEqual([], together([lambda k=k: cluster.start(k) for k in (1, 2, 3)]))
+            self.assertCountEqual([process_of(cluster, k) for k in (0, 1)], self.daemons(cluster))
+
+    def test_one_that_ended_and_nobody_waited_for_is_down(self):
+        self.enterContext(parent_of_orphans())
+        cluster = self.enterContext(Cluster(primaries=1, memory_nodes=2, extension=False))
+        postmaster = cluster.postmaster(1)
+        cluster.kill_all(1)
+        os.waitpid(postmaster, 0)  # PostgreSQL itself would take it for alive
+        for number in (0, 1):
+            os.kill(process_of(cluster, number), signal.SIGKILL)
+            eventually(lambda n=number: not has_memory(process_of(cluster, n)))
+            self.assertTrue(os.path.exists(f"/proc/{process_of(cluster, number)}"))
+        self.assertRegex(cluster.ctl("status", cluster.dir, check=False).stdout, r"memory .* down")
+        cluster.start()
+        self.assertCountEqual([process_of(cluster, k) for k in (0, 1)], self.daemons(cluster))
+
+    @staticmethod
+    def daemons(cluster):
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                words = file.read().split(b"\0")
+                if words[0].endswith(b"gcl_memnode") and f"{cluster.pool_dir()}/".encode() in words[1]:
+                    found.append(int(path.split("/")[2]))
+        return found
 
 
 if __name__ == "__main__":

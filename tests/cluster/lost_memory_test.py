@@ -24,6 +24,7 @@ ROUNDS = int(os.environ.get("ROUNDS", 2))
 TABLES = ("acct", "hist", "lists")
 SETTINGS = ("autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02")
 WHOLE = "the pool is whole again"
+HOLE = r"the log of primary 2 \(.*node2/data/pg_wal\) has a hole at [0-9A-F]+/[0-9A-F]+: "
 
 
 class LostMemory(unittest.TestCase):
@@ -168,6 +169,42 @@ class LostMemory(unittest.TestCase):
         self.cluster.start()
         self.assertEqual([["103"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
+    def test_a_removed_primary_whose_directory_stays(self):
+        """Another directory has its number by then, and another log."""
+        self.make(spare=1)
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl")
+        self.cluster.sql(3, "INSERT INTO t SELECT generate_series(1, 100)")
+        half = f"{self.cluster.dir}/removed3.1.part"  # of a command that was killed (gclctl.removed-log-whole)
+        os.makedirs(half + "/pg_wal")
+        subprocess.run(["chown", "-R", "--reference", self.cluster.dir, half], check=True)
+        said = self.cluster.ctl("remove-primary", self.cluster.dir, "--node", "3").stdout
+        self.assertIn("a copy of its log is kept until the pool is saved", said)
+        self.assertFalse(os.path.exists(half))
+        shutil.move(f"{self.cluster.dir}/node3/data", f"{self.cluster.dir}/away")
+        self.assertNotIn("cannot be mended", self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3").stderr)
+        self.cluster.start(3)
+        self.cluster.sql(3, "INSERT INTO t VALUES (101)")
+        self.lose()
+        self.start()
+        self.assertEqual([["101"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+    def test_a_directory_that_is_lost(self):
+        """What it had of the log is missed by its name, and not taken for nothing."""
+        self.make(spare=1)
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl")
+        self.cluster.sql(3, "INSERT INTO t SELECT generate_series(1, 100)")
+        self.cluster.stop(3)
+        shutil.move(f"{self.cluster.dir}/node3/data", f"{self.cluster.dir}/away")
+        self.assertIn("a loss of memory cannot be mended", self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3").stderr)
+        self.cluster.start(3)
+        self.cluster.sql(3, "INSERT INTO t VALUES (101)")
+        self.lose()
+        self.assertRegex(self.refused(), r"primary 3 has written since .*, and its log \(.*/removed3\.\d+/pg_wal\) does not go back")
+        place, = (name for name in os.listdir(self.cluster.dir) if name.startswith("removed3."))
+        subprocess.run(["cp", "-a", f"{self.cluster.dir}/away/pg_wal/.", f"{self.cluster.dir}/{place}/pg_wal"], check=True)
+        self.start()
+        self.assertEqual([["101"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
     def test_memory_that_was_added(self):
         self.make(pool="64MB")
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, pad text) USING gcl")
@@ -239,6 +276,46 @@ class LostMemory(unittest.TestCase):
         shutil.move(f"{self.cluster.dir}/away", f"{self.cluster.dir}/node2")
         self.start()
         self.assertEqual([["101"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+    def test_a_log_with_a_hole(self):
+        """What is behind a segment that is gone or damaged would be missed without a word: a server takes it for the end of its log.
+        Given back, all is there."""
+        self.make("min_wal_size=32MB", "checkpoint_timeout=1h")
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl")
+        wal = f"{self.cluster.dir}/node2/data/pg_wal"
+        for first, noted in (1, "SELECT 1"), (11, "CHECKPOINT"):  # by nothing but the log itself; by the server's control file
+            in_segment = []
+            for i in range(first, first + 5):
+                in_segment += self.cluster.sql(2, "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+                self.cluster.sql(2, f"INSERT INTO t VALUES ({i})")
+                self.cluster.sql(2, "SELECT pg_switch_wal() IS NOT NULL")
+            self.cluster.sql(2, f"INSERT INTO t VALUES ({first + 5})")
+            self.cluster.sql(2, noted)
+            middle, last = (f"{wal}/{in_segment[i]}" for i in (2, 4))
+            self.lose()
+            for segment in middle, last:
+                with self.subTest(noted, gone=segment):
+                    shutil.move(segment, f"{self.cluster.dir}/away")
+                    self.assertRegex(self.refused(), HOLE)
+                    shutil.move(f"{self.cluster.dir}/away", segment)
+            for segment, at in [(one, at) for one in (middle, last) for at in (8, self.place_in_record(one))]:
+                with self.subTest(noted, damaged=segment, at=at), open(segment, "r+b") as file:
+                    file.seek(at)
+                    byte = file.read(1)
+                    file.seek(at)
+                    file.write(bytes([byte[0] ^ 1]))
+                    file.flush()
+                    self.assertRegex(self.refused(), HOLE)
+                    file.seek(at)
+                    file.write(byte)
+            self.start()
+            self.assertEqual([["6" if first == 1 else "12"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+    def place_in_record(self, segment):
+        """Of a byte of the first record that begins there."""
+        with open(segment, "rb") as file:
+            page = file.read(8192)
+        return 40 + (int.from_bytes(page[16:20], "little") + 7) // 8 * 8 + 30
 
     def test_it_is_begun_again(self):
         """gclctl dies in the middle, at any moment."""

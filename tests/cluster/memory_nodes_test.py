@@ -4,10 +4,12 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
-from harness import GCLCTL, Cluster, SqlError
+from harness import GCLCTL, TRANSPORT, Cluster, SqlError
 
 ACCOUNTS = 3000
 # A tpcb-like transaction: two accounts, a branch that all sessions want, and a line of history.
@@ -88,6 +90,42 @@ class MemoryNodes(unittest.TestCase):
         self.cluster.stop()
         self.cluster.start()
         self.assert_all_there(2)
+
+    def test_what_they_have_done_is_shown(self):
+        self.cluster.sql(1, "CREATE TABLE t (id int) USING gcl")
+        look = "SELECT * FROM gcl_stat_memory_nodes ORDER BY memory_node"
+        shown = [row.split("|") for row in self.cluster.sql(2, look)]
+        self.assertEqual(["0", "1"], [row[0] for row in shown])
+        total = sum(int(row[1]) for row in shown)
+        self.assertEqual([str(total)], self.cluster.sql(2, "SELECT pool_pages FROM gcl_stat_space"))
+        if TRANSPORT == "shm":
+            self.assertEqual([["", "mapped"] + [""] * 9] * 2, [row[2:] for row in shown])
+            return
+        for row in shown:
+            self.assertEqual(["serving", ""], row[3:5])
+            links, batches, operations, bytes_in, bytes_out = map(int, row[6:11])
+            self.assertGreaterEqual(links, 4, "three primaries, and who asks")
+            self.assertGreaterEqual(operations, batches)
+            self.assertGreater(float(row[11]) + float(row[12]), 0)
+        before = int(shown[0][7])
+        self.cluster.sql(3, "INSERT INTO t SELECT generate_series(1, 10000)")
+        after = int(self.cluster.sql(1, look)[0].split("|")[7])
+        self.assertGreater(after, before)
+        # One that stands still: its row says so, and a query that waits for it can be cancelled.
+        with open(f"{self.cluster.dir}/memory1/pid", encoding="ascii") as file:
+            daemon = int(file.read())
+        session = self.cluster.session(2)
+        self.addCleanup(session.close)
+        session.run("SET statement_timeout = '700ms'")
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with self.assertRaisesRegex(SqlError, "statement timeout"):
+                session.run(look)
+            self.assertLess(time.monotonic() - began, 3)
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        self.assertEqual(2, len(self.cluster.sql(3, look)))
 
     def test_status_and_a_lost_memory_node(self):
         status = self.cluster.ctl("status", self.cluster.dir).stdout
@@ -209,7 +247,7 @@ class AddMemory(unittest.TestCase):
         self.assertEqual((80, 2), self.extent())
         self.assert_rows(500)
 
-    def test_who_adds_at_the_same_time_is_counted_or_refused(self):
+    def test_each_of_several_additions_at_once_is_counted_or_refused(self):
         adders = [subprocess.Popen([GCLCTL, "add-memory", self.cluster.dir, "16MB"], text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE) for _ in range(4)]
         added = 0

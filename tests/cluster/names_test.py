@@ -109,7 +109,7 @@ class Names(unittest.TestCase):
         waiter.run("COMMIT")
         self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
 
-    def test_who_waited_for_a_drop_sees_it(self):
+    def test_waiters_for_a_drop_see_it(self):
         """The DDL lock is given back when this primary knows all that was done, however long the pages take to be freed."""
         self.cluster.sql(1, "CREATE TABLE big (id int PRIMARY KEY, v text) USING gcl;"
                             "INSERT INTO big SELECT i, repeat('x', 100) FROM generate_series(1, 200000) i")

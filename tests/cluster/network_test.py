@@ -1,6 +1,6 @@
 """The network between the parts of a cluster delays, loses, reorders, and is cut: between all, between two, in one direction, for a
-moment and for long.  Nobody hangs; who is cut off commits nothing, and reads nothing that others have changed meanwhile; nothing
-that a client was told is lost; and all come back when the network does.
+moment and for long.  Nobody hangs; a primary that is cut off commits nothing, and reads nothing that others have changed meanwhile;
+nothing that a client was told is lost; and all come back when the network does.
 
     GCL_TRANSPORT=tcp python3 network_test.py Short          one after the other in one cluster, for ./check
 """
@@ -22,7 +22,7 @@ from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from network import MEMORY, NetworkCluster
 
 LEASE = 1.8  # seconds: coherence/transport/tcp/member/mirror.hpp
-# Seconds until what one waits for has an answer, or an error.  Who is cut off from memory: the lease, and its server's end.  Others:
+# Seconds until what one waits for has an answer, or an error.  A primary cut off from memory: the lease, and its server's end.  Others:
 # until the death is certain, and repaired.  Where two do not reach each other, they wait for each other before (kTimes in
 # tcp_transport.cpp), and memory node 0 for what others say.
 SLACK = 6.0  # of a machine that does other things, too

@@ -34,7 +34,7 @@ class Partition(unittest.TestCase):
         self.mover.run(end)
         return self.other.result(5)
 
-    def test_who_waited_for_a_moved_row_hears_so(self):
+    def test_waiters_for_a_moved_row_hear_so(self):
         for statement in ("UPDATE p SET v = v + 1 WHERE id = 1", "DELETE FROM p WHERE id = 1",
                           "SELECT * FROM p WHERE id = 1 FOR UPDATE", "UPDATE p1 SET v = v + 1 WHERE id = 1",
                           "UPDATE p SET k = 2, v = v + 1 WHERE id = 1"):

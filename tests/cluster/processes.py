@@ -7,15 +7,15 @@ import subprocess
 
 from harness import has_memory
 
-CLIENT, POSTMASTER, STARTUP, VACUUM = "client backend", "postmaster", "startup", "autovacuum worker"
-# PostgreSQL's own, as ps shows them.
-AUXILIARY = ("checkpointer", "background writer", "walwriter", "autovacuum launcher", "logical replication launcher")
+CLIENT, POSTMASTER, STARTUP, VACUUM, ARCHIVER = "client backend", "postmaster", "startup", "autovacuum worker", "archiver"
+# PostgreSQL's own, as ps shows them; the archiver where there is an archive.
+AUXILIARY = ("checkpointer", "background writer", "walwriter", "autovacuum launcher", "logical replication launcher", ARCHIVER)
 
 
 def kind_of(title):
     """Of "postgres: gcl1: gcl message worker " and the like; None: one that comes and goes."""
     name = title.split(": ", 2)[-1].strip()
-    for kind in (STARTUP, VACUUM, "gcl ddl apply"):
+    for kind in (STARTUP, VACUUM, ARCHIVER, "gcl ddl apply"):  # behind it stands what it is at
         if name.startswith(kind):
             return kind
     if name.startswith("gcl ") or name in AUXILIARY:

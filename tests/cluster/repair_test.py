@@ -15,7 +15,7 @@ import deaths
 from data_directory import account
 from deaths import BACK_MAX, BANK, BankClient
 from harness import Cluster, SqlError, eventually, give, has_memory
-from processes import CLIENT, of_kinds, runs
+from processes import CLIENT, STARTUP, of_kinds, runs
 from stop_points import STOP_POINTS, Stops
 
 SESSIONS = 2  # on each primary
@@ -24,6 +24,21 @@ PAUSE_MAX = 3.0  # seconds until survivors commit again, of the quickest death; 
 ANY_PAUSE_MAX = 20.0
 ALONE_MAX = 5.0  # seconds until a process without its postmaster has ended
 ENDS_MAX = 30.0  # seconds until a server that stops in order has ended
+
+
+def children_of(postmaster):
+    with contextlib.suppress(OSError), open(f"/proc/{postmaster}/task/{postmaster}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+    return []
+
+
+def child_of(postmaster, kind):
+    """As processes.of_kinds(), of one kind, and so quick that it has hardly begun."""
+    for child in children_of(postmaster):
+        with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", encoding="utf-8") as title:
+            if f": {kind}" in title.read():
+                return child
+    return None
 
 
 class Repair(unittest.TestCase):
@@ -178,6 +193,47 @@ class Leaving(unittest.TestCase):
             self.assertEqual(["101"], rows)
 
 
+    LAUNCHER, REPAIR = "gcl ddl launcher", "gcl repair"
+
+    def suspended_launcher(self):
+        """Primary 2 starts, and its DDL launcher stands still at its beginning, before it has a session."""
+        starts = threading.Thread(target=self.cluster.try_start, args=(2,))
+        starts.start()
+        until = time.monotonic() + BACK_MAX
+        while (launcher := child_of(runs(self.cluster, 2), self.LAUNCHER)) is None and time.monotonic() < until:
+            pass
+        give(signal.SIGSTOP, launcher)
+        return starts, launcher
+
+    def test_no_session_begins_behind_its_repair_worker(self):
+        for turn in range(10):
+            self.cluster.stop(2)
+            starts, launcher = self.suspended_launcher()
+            eventually(lambda: {self.REPAIR, "gcl member", "gcl provider"} <= set(of_kinds(self.cluster, 2)))
+            provider = of_kinds(self.cluster, 2)["gcl provider"][0]
+            give(signal.SIGSTOP, provider)  # so that the server does not leave at once
+            time.sleep(1)  # it has joined; what it needs for the rest is the launcher's
+            give(signal.SIGINT, runs(self.cluster, 2))
+            until = time.monotonic() + 3
+            while self.REPAIR in of_kinds(self.cluster, 2) and time.monotonic() < until:
+                time.sleep(0.02)
+            came_late = self.REPAIR not in of_kinds(self.cluster, 2)
+            if came_late:
+                self.cluster.sql(1, "CREATE TABLE t (i int) USING gcl")  # the launcher wants a page of primary 1
+                self.cluster.kill_all(1)
+            give(signal.SIGCONT, launcher)
+            time.sleep(0.5)
+            give(signal.SIGCONT, provider)
+            eventually(lambda: not runs(self.cluster, 2), ENDS_MAX)
+            starts.join()
+            if came_late:
+                break
+            self.cluster.start()
+        self.assertTrue(came_late, "the launcher had a session each time")
+        self.cluster.start()
+        self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+
 class Arriving(unittest.TestCase):
     """A client waits until its primary has caught up with DDL, and the primary dies around it."""
 
@@ -237,6 +293,109 @@ class Orphan(unittest.TestCase):
         eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_cluster WHERE node = 2") != ["live"])
         self.cluster.start(2)
         self.assertEqual(["1"], self.cluster.sql(2, "SELECT count(*) FROM t"))
+
+
+class SecondEnd(unittest.TestCase):
+    """A postmaster dies when it has just forked a process, which has its end of the pipe that tells the others of its death: as long as
+    that is so, PostgreSQL takes it for alive."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2))
+
+    @staticmethod
+    def open_end(postmaster):
+        """Another writer of the pipe of which the postmaster has both ends."""
+        ends = {}
+        for name in os.listdir(f"/proc/{postmaster}/fd"):
+            link = os.readlink(f"/proc/{postmaster}/fd/{name}")
+            if link.startswith("pipe:"):
+                ends.setdefault(link, []).append(name)
+        pipes = [names for names in ends.values() if len(names) == 2]
+        return [os.open(f"/proc/{postmaster}/fd/{name}", os.O_WRONLY | os.O_NONBLOCK) for names in pipes for name in names]
+
+    def test_no_process_of_its_server_stays(self):
+        self.cluster.sql(2, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+        postmaster = self.cluster.postmaster(2)
+        processes = [pid for pids in of_kinds(self.cluster, 2).values() for pid in pids]
+        ends = self.open_end(postmaster)
+        try:
+            self.assertTrue(ends)
+            os.kill(postmaster, signal.SIGKILL)
+            eventually(lambda: not any(map(has_memory, processes)), ALONE_MAX)
+            self.assertEqual(["1"], self.cluster.sql(1, "UPDATE t SET i = i RETURNING i"))
+        finally:
+            for end in ends:
+                os.close(end)
+        self.cluster.start(2)
+        self.assertEqual(["1"], self.cluster.sql(2, "SELECT i FROM t"))
+
+
+class LeftBehind(unittest.TestCase):
+    """A process of PostgreSQL's own is all that is left of a server, and will never end: as one that waits for a lock that a killed
+    process had."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2))
+
+    def test_the_server_starts_again(self):
+        self.cluster.sql(2, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+        writer = int(self.cluster.sql(2, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")[0])
+        other = int(self.cluster.sql(1, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")[0])
+        os.kill(writer, signal.SIGSTOP)
+        self.cluster.kill_all(2, but=writer)
+        said = self.cluster.ctl("start", self.cluster.dir, "--node", "2")
+        self.assertIn(f"killed process {writer}, which has outlived the former server of primary 2", said.stderr)
+        self.assertTrue(has_memory(other), "another server's process is not touched")
+        self.assertEqual(["1"], self.cluster.sql(2, "SELECT count(*) FROM t"))
+
+
+class StuckShutdown(unittest.TestCase):
+    """PostgreSQL 15 stands still where a fast shutdown meets a restart after a crash; the others would wait for its pages for ever."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2))
+
+    def stands_still(self):
+        """Whether it does: it is told to stop while its startup process is there."""
+        postmaster = self.cluster.postmaster(2)
+        give(signal.SIGKILL, of_kinds(self.cluster, 2)["walwriter"][0])
+        until = time.monotonic() + BACK_MAX
+        while (process := child_of(postmaster, STARTUP)) is None and time.monotonic() < until:
+            pass
+        give(signal.SIGSTOP, process)
+        give(signal.SIGINT, postmaster)
+        time.sleep(0.2)
+        give(signal.SIGCONT, process)
+        time.sleep(2)
+        network_worker = child_of(postmaster, "gcl network worker")  # over tcp
+        return runs(self.cluster, 2) == postmaster and len(set(children_of(postmaster)) - {network_worker}) == 1
+
+    def try_to_connect(self, ended):
+        while not ended.is_set():
+            with contextlib.suppress(SqlError):
+                self.cluster.sql(2, "SELECT 1")
+
+    def test_gclctl_ends_it(self):
+        self.cluster.sql(2, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+        for _ in range(10):
+            if self.stands_still():
+                break
+            eventually(lambda: not runs(self.cluster, 2), ENDS_MAX)
+            self.cluster.start(2)
+        ended = threading.Event()  # clients come again and again, and each is a child of the postmaster for a moment
+        clients = [threading.Thread(target=self.try_to_connect, args=(ended,)) for _ in range(4)]
+        for client in clients:
+            client.start()
+        try:
+            said = self.cluster.ctl("stop", self.cluster.dir, "--node", "2")
+        finally:
+            ended.set()
+            for client in clients:
+                client.join()
+        self.assertIn("primary 2 restarted after a crash, and stands still: it is stopped at once", said.stderr)
+        self.assertEqual(["1"], self.cluster.sql(1, "UPDATE t SET i = i RETURNING i"))
+        self.cluster.start(2)
+        self.assertEqual(["1"], self.cluster.sql(2, "SELECT i FROM t"))
 
 
 class InDoubt(unittest.TestCase):

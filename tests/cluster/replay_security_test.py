@@ -1,7 +1,7 @@
 """What a user's DDL has in it runs on the primary it was given to, and on no other: no function, default, bound, check or trigger."""
 import unittest
 
-from harness import Cluster, Session, SqlError
+from harness import Cluster, Session, SqlError, eventually
 
 cluster = None
 
@@ -347,6 +347,29 @@ class Values(unittest.TestCase):
             one.run("ROLLBACK")
         two.run("ALTER DOMAIN amount ADD CONSTRAINT own CHECK (VALUE < 9); DROP TABLE till")
         one.run("ALTER DOMAIN amount ADD CHECK (VALUE > 0)")
+
+    def test_rows_that_come_while_a_constraint_waits_are_not_checked_either(self):
+        one, two = self.sessions[1], self.sessions[2]
+        one.run('''CREATE DOMAIN awaited AS int; CREATE FUNCTION poison(int) RETURNS bool VOLATILE LANGUAGE sql AS
+                   $$ SELECT set_config('default_transaction_read_only', 'on', false); SELECT nextval('evaluated'::text::regclass) > 0 $$;
+                   CREATE FUNCTION rejects(int) RETURNS bool VOLATILE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 5; END' ''')
+        two.run("CREATE TABLE loc (a awaited) USING heap; CREATE UNLOGGED SEQUENCE evaluated")
+        for work in "INSERT INTO loc VALUES (1)", "CREATE TABLE loc_too (a awaited) USING heap; INSERT INTO loc_too VALUES (1)":
+            for statement in "ADD CHECK (poison(VALUE))", "ADD CHECK (rejects(VALUE))", "VALIDATE CONSTRAINT later":
+                with self.subTest(statement, work=work):
+                    one.run("ALTER DOMAIN awaited ADD CONSTRAINT later CHECK (VALUE > 0) NOT VALID")
+                    two.run("DROP TABLE IF EXISTS loc_too; TRUNCATE loc; BEGIN; LOCK TABLE loc IN ROW EXCLUSIVE MODE")
+                    one.send(f"BEGIN; ALTER DOMAIN awaited {statement}; COMMIT")
+                    eventually(lambda: two.one("SELECT count(*) FROM pg_locks WHERE relation = 'loc'::regclass AND NOT granted") != "0")
+                    two.run(f"{work}; COMMIT")
+                    with self.assertRaises(SqlError) as caught:
+                        one.result()
+                    self.assertEqual("55000", caught.exception.state)
+                    self.assertIn("primary 2", str(caught.exception))
+                one.run("ROLLBACK; ALTER DOMAIN awaited DROP CONSTRAINT later; CREATE TABLE after (a int) USING gcl; DROP TABLE after")
+        self.assertEqual("f", two.one("SELECT is_called FROM evaluated"))
+        two.run("DROP TABLE loc, loc_too; DROP SEQUENCE evaluated")
+        one.run("DROP DOMAIN awaited; DROP FUNCTION poison, rejects")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Restart(unittest.TestCase):
         self.assert_all_there()
 
     def test_a_saved_pool_that_is_damaged(self):
-        """pool.copy-checksummed: no primary starts, each way of asking names the page; repaired, all is there."""
+        """No primary starts, each way of asking names the page; repaired, all is there (pool.copy-checksummed)."""
         self.cluster.stop()
         saved = self.cluster.dir + "/pool.saved"
         self.assertIn(" 0 bad", self.cluster.ctl("verify", self.cluster.dir).stdout)
@@ -79,7 +79,7 @@ class Restart(unittest.TestCase):
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
     def test_several_starts_at_a_time(self):
-        """gclctl.one-start-at-a-time: behind the lock file of a dead postmaster, too."""
+        """Behind the lock file of a dead postmaster, too (gclctl.one-start-at-a-time)."""
         for _ in range(3):
             self.cluster.kill_all(2)
             starts = [subprocess.Popen([os.environ["GCLCTL"], "start", self.cluster.dir, "--node", "2"], stdout=subprocess.PIPE,

@@ -41,7 +41,7 @@ class Roles(unittest.TestCase):
         self.same(ROLES)
         self.same("SELECT gcl_ddl_fingerprint()")
 
-    def test_from_current_takes_the_setting_of_who_says_so(self):
+    def test_from_current_takes_the_setting_of_the_session_that_says_so(self):
         self.on(2, "CREATE ROLE fc; SET work_mem = '7777kB'; SET my.own = 'a ''b''; c'; SET search_path = pg_catalog, \"Odd one\";"
                    "ALTER ROLE fc SET work_mem FROM CURRENT; ALTER ROLE fc IN DATABASE postgres SET my.own FROM CURRENT;"
                    "ALTER DATABASE postgres SET search_path FROM CURRENT;"
@@ -52,7 +52,7 @@ class Roles(unittest.TestCase):
         self.assertEqual(["{work_mem=7777kB,my.own=d}"], self.same("SELECT proconfig FROM pg_proc WHERE proname = 'fc'"))
         self.on(1, "ALTER DATABASE postgres RESET ALL; DROP FUNCTION fc(); DROP ROLE fc")
 
-    def test_who_has_no_right_locks_nothing(self):
+    def test_without_a_right_nothing_is_locked(self):
         self.on(1, """CREATE ROLE mallory; CREATE ROLE neighbour; CREATE SCHEMA s; GRANT CREATE, USAGE ON SCHEMA s TO mallory;
                       SET search_path = s; SET default_table_access_method = gcl;
                       CREATE DOMAIN d AS int; CREATE FUNCTION f() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
@@ -123,6 +123,15 @@ class Roles(unittest.TestCase):
                 with self.assertRaises(SqlError) as caught:
                     mallory.run(statement)
                 self.assertEqual("42P01", caught.exception.state, caught.exception)
+        users[2].run("COMMIT")
+
+        # It waits for its like, and not for writers.
+        users[2].run("BEGIN; LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+        for statement in ("CREATE STATISTICS q ON i, v FROM t", "CREATE STATISTICS IF NOT EXISTS q ON i, v FROM t"):
+            with self.subTest(statement=statement):
+                with self.assertRaises(SqlError) as caught:
+                    mallory.run(statement)
+                self.assertEqual("42501", caught.exception.state, caught.exception)
         users[2].run("COMMIT")
 
         # What is made is looked for where it would be made, not along the search path.
@@ -222,7 +231,7 @@ class Roles(unittest.TestCase):
         self.assertIn("primary 2", self.refused("2BP01", 1, "DROP ROLE settled"))
         self.on(2, "DROP TABLE house; DROP ROLE settled")
 
-    def test_one_who_may_make_roles_and_no_more(self):
+    def test_a_role_that_may_make_roles_and_no_more(self):
         self.on(1, "CREATE ROLE maker CREATEROLE")
         self.on(2, "SET SESSION AUTHORIZATION maker; CREATE ROLE made PASSWORD 'p' ROLE maker; ALTER ROLE made PASSWORD 'q' VALID UNTIL '2001-01-01'")
         self.refused("42501", 3, "SET SESSION AUTHORIZATION maker; ALTER ROLE made SUPERUSER PASSWORD 'r'")

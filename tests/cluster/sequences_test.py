@@ -123,7 +123,7 @@ class Sequences(unittest.TestCase):
                     self.assertTrue(low <= value <= high, (before, after))
                 self.same_catalogs()
 
-    def test_alter_waits_for_who_used_the_sequence_and_rolls_back(self):
+    def test_alter_waits_for_a_session_that_used_the_sequence_and_rolls_back(self):
         self.sql(1, "CREATE SEQUENCE used")
         user, other = self.cluster.session(2), self.cluster.session(3)
         user.run("BEGIN; SELECT nextval('used')")

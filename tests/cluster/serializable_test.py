@@ -10,7 +10,7 @@ from harness import LONGER, SEED, Cluster, SqlError, eventually, together
 from stop_points import STOP_POINTS, Stops
 
 RETRY = {"40001", "40P01"}
-PATIENT = "gcl.hold_yield=-1"  # who is idle keeps its pages (hold_yield_test.py)
+PATIENT = "gcl.hold_yield=-1"  # an idle transaction keeps its pages (hold_yield_test.py)
 BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 
 
@@ -93,6 +93,29 @@ class Two(unittest.TestCase):
                       "UPDATE doctor SET on_call = false WHERE name = 'bob'")
             self.assertNotEqual("0", one.one("SELECT count(*) FROM doctor WHERE on_call"))
 
+    def test_write_skew_of_transactions_that_are_read_only_for_a_while(self):
+        """A function may be READ ONLY: what it reads counts all the same, or its transaction may change nothing."""
+        self.cluster.sql(1, """
+            CREATE FUNCTION on_call() RETURNS bigint LANGUAGE sql SET transaction_read_only = on
+            AS 'SELECT count(*) FROM doctor WHERE on_call';
+            CREATE FUNCTION planned_on_call() RETURNS bigint LANGUAGE sql IMMUTABLE SET transaction_read_only = on
+            AS 'SELECT count(*) FROM doctor WHERE on_call';
+            CREATE PROCEDURE look() LANGUAGE plpgsql SET transaction_read_only = on
+            AS 'BEGIN PERFORM count(*) FROM doctor WHERE on_call; END'""")
+        going = ("UPDATE doctor SET on_call = false WHERE name = 'alice'", "UPDATE doctor SET on_call = false WHERE name = 'bob'")
+        for look in ("SELECT on_call()", "CALL look()", "DO 'BEGIN PERFORM on_call(); END'"):
+            for one, two in self.places():
+                for session in (one, two):
+                    session.run(f"{BEGIN}; {look}")
+                self.race(one, two, *going)
+                self.assertNotEqual("0", one.one("SELECT count(*) FROM doctor WHERE on_call"), look)
+        for one, two in self.places():  # nothing tells what is to come when it is read
+            one.run(BEGIN)
+            with self.assertRaises(SqlError) as raised:
+                one.run(f"{going[0]} AND planned_on_call() = 2")
+            self.assertEqual("25006", raised.exception.state, raised.exception)
+            one.run("ROLLBACK")
+
     def phantoms(self, table, sql):
         """Each reads what the other one inserts a row of."""
         for one, two in self.places():
@@ -163,17 +186,32 @@ class Two(unittest.TestCase):
     def test_nowait(self):
         for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
             for one, two in self.places():
+                # Other rows of the page are apart for serializable transactions of one primary alone.
+                row = 1 if level == "SERIALIZABLE" and one.dsn == two.dsn else 2
                 one.run(f"{BEGIN}; SELECT * FROM t WHERE id = 1")
                 two.run(f"BEGIN ISOLATION LEVEL {level}; SAVEPOINT s")
-                for sql in ("SELECT * FROM t WHERE id = 2 FOR UPDATE NOWAIT", "SELECT * FROM t FOR KEY SHARE NOWAIT"):
+                for sql in (f"SELECT * FROM t WHERE id = {row} FOR UPDATE NOWAIT", "SELECT * FROM t FOR KEY SHARE NOWAIT"):
                     self.refuses_at_once(two, sql)
                     two.run("ROLLBACK TO s")
                 two.run("SELECT * FROM plain FOR UPDATE NOWAIT; ROLLBACK")
                 one.run("UPDATE t SET v = 1 WHERE id = 1")
-                self.refuses_at_once(two, f"BEGIN ISOLATION LEVEL {level}; SELECT * FROM t WHERE id = 2 FOR SHARE NOWAIT")
+                self.refuses_at_once(two, f"BEGIN ISOLATION LEVEL {level}; SELECT * FROM t WHERE id = {row} FOR SHARE NOWAIT")
                 two.run("ROLLBACK")
                 one.run("COMMIT")
                 self.assertEqual("1", two.one("SELECT v FROM t WHERE id = 1 FOR UPDATE NOWAIT"))
+
+    def test_nowait_is_of_its_query_alone(self):
+        """COPY starts none, and waits."""
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM t")
+            two.run("BEGIN")
+            self.refuses_at_once(two, "SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT")
+            two.run("ROLLBACK")
+            two.send("COPY t FROM PROGRAM 'echo 11,1' (FORMAT csv)")
+            self.assertTrue(two.blocked())
+            one.run("COMMIT")
+            two.result()
+            self.assertEqual("11", one.one("SELECT count(*) FROM t"))
 
     def test_skip_locked(self):
         for level in ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
@@ -193,6 +231,18 @@ class Two(unittest.TestCase):
             self.assertEqual([], two.run("SELECT id FROM t FOR UPDATE SKIP LOCKED"))
             one.run("COMMIT")
             self.assertEqual("10", two.one("SELECT count(*) FROM (SELECT FROM t FOR UPDATE SKIP LOCKED) t"))
+
+    def test_rows_of_one_page_are_apart_on_one_primary(self):
+        """Each writes a row beside the other's, puts a key beside the other's into a leaf, and waits for nobody."""
+        one, two, there = (self.cluster.session(k) for k in (1, 1, 2))
+        for n, session in ((1, one), (2, two)):
+            session.run(f"{BEGIN}; SELECT v FROM t WHERE id = {n}; UPDATE t SET v = {n} WHERE id = {n}; INSERT INTO t VALUES ({100 + n}, {n})")
+        there.send("UPDATE t SET v = 9 WHERE id = 3")
+        self.assertTrue(there.blocked())
+        for session in (one, two):
+            session.run("COMMIT")
+        there.result()
+        self.assertEqual(["1|1", "2|2", "3|9", "101|1", "102|2"], one.run("SELECT id, v FROM t WHERE v > 0 ORDER BY id"))
 
     def test_readers_of_other_levels_never_wait(self):
         for one, two in self.places():
@@ -409,7 +459,7 @@ class Two(unittest.TestCase):
         session.run(f"{BEGIN}; LOCK TABLE plain IN ACCESS EXCLUSIVE MODE; UPDATE plain SET v = 1; COMMIT")
         session.run(f"{BEGIN}; CREATE TABLE made USING gcl AS SELECT i FROM generate_series(1, 50000) i; COMMIT; DROP TABLE made")
 
-    def test_who_reads_more_than_it_may_hold_reads_on(self):
+    def test_with_more_than_it_may_hold_a_transaction_reads_on(self):
         """Of more pages than the primary has room for: as READ ONLY from the start, so it stops nobody any more."""
         self.cluster.sql(1, "CREATE TABLE large (i int, pad text) USING gcl; ALTER TABLE large ALTER pad SET STORAGE PLAIN;"
                             "INSERT INTO large SELECT i, repeat('x', 4000) FROM generate_series(1, 12000) i")
@@ -529,7 +579,7 @@ class Random(unittest.TestCase):
                    "DO UPDATE SET items = list.items || ' {name}'", "TABLE list", 5)
 
     def test_bank(self):
-        """Money is moved; who looks, at any primary and READ ONLY or not, finds all of it."""
+        """Money is moved; a transaction that looks, at any primary and READ ONLY or not, finds all of it."""
         looks = []
 
         def work(session, chance, n):
@@ -651,6 +701,26 @@ class Death(unittest.TestCase):
             waiter.run(f"{BEGIN}; UPDATE t SET v = 3; COMMIT")
             cluster.start(2)
             eventually(lambda: cluster.session(2).one("SELECT sum(v) FROM t") == "6")
+
+
+class NoLocks(unittest.TestCase):
+    """The server has no room for another lock when a transaction first touches a gcl table."""
+
+    def test_a_touch_that_failed_counts_for_nothing(self):
+        cluster = self.enterContext(Cluster(primaries=1, settings=(PATIENT, "max_locks_per_transaction=10", "max_connections=20")))
+        cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL) USING gcl; INSERT INTO t VALUES (1, 0)")
+        holder, writer = cluster.session(1), cluster.session(1)
+        holder.run(f"SELECT * FROM t; {BEGIN}; SAVEPOINT s")
+        for sql in ("SELECT pg_advisory_lock(i) FROM generate_series(1, 1000000) i", "SELECT * FROM t"):
+            with self.assertRaises(SqlError) as raised:
+                holder.run(sql)
+            self.assertEqual("53200", raised.exception.state)
+            holder.run("ROLLBACK TO s")
+        holder.run("SELECT pg_advisory_unlock_all(); SELECT * FROM t")
+        writer.send("UPDATE t SET v = 1")
+        self.assertTrue(writer.blocked(), "the page is held")
+        holder.run("COMMIT")
+        writer.result()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
         unittest.main()
 
     disk = SmallDisk(path, megabytes)     # an empty directory
-    disk.fill()                           # no room is left: whoever writes gets ENOSPC
+    disk.fill()                           # no room is left: any process that writes gets ENOSPC
     disk.make_room()
 """
 import contextlib

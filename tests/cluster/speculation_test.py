@@ -129,7 +129,7 @@ class Waits(unittest.TestCase):
 
 
 class Death(unittest.TestCase):
-    def test_of_the_maker_fences_who_waits(self):
+    def test_of_the_maker_fences_the_waiters(self):
         with Cluster(primaries=3, fences=True) as cluster:
             cluster.sql(1, GATE)
             gate, _ = shut_in(cluster)

@@ -1,4 +1,4 @@
-"""Where the processes of a cluster stand, for who finds that they do not go on."""
+"""Where the processes of a cluster stand, for a test that finds that they do not go on."""
 import os
 import subprocess
 

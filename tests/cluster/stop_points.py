@@ -61,10 +61,10 @@ class Stops:
         return self.controls[k]
 
     def attach(self, k, point, pid=0, arrival=1):
-        """Of primary K; pid 0: whoever comes first."""
+        """Of primary K; pid 0: any process, the first that comes."""
         return Stop(self.control(k), point, pid, arrival)
 
     def detach_all(self):
-        """For tests that failed on their way: whoever stands somewhere goes on."""
+        """For tests that failed on their way: each process that stands somewhere goes on."""
         for control in self.controls.values():
             control.run("SELECT pg_temp.gcl_stop_detach(point, 0) FROM (SELECT DISTINCT point FROM pg_temp.gcl_stop_list()) p")

@@ -210,7 +210,7 @@ class Schedules(OnThree):
             self.assertEqual([[str(2000 + 801 + 601)]] * 3, self.cluster.everywhere(f"{way} SELECT count(*) FROM split WHERE id > 0"))
         self.assertEqual([["2000"]] * 3, self.cluster.everywhere(BY_INDEX + keys))
 
-    def test_a_commit_without_a_timestamp_is_finished_by_who_meets_it(self):
+    def test_a_commit_without_a_timestamp_is_finished_by_the_session_that_meets_it(self):
         """One has moved the clock and stands there: two and three decide its time, and go on with its row."""
         self.one.run("CREATE TABLE decided (v int) USING gcl")
         self.three.run("BEGIN ISOLATION LEVEL REPEATABLE READ")

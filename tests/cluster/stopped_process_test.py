@@ -10,7 +10,7 @@ from processes import AUXILIARY, CLIENT, POSTMASTER, of_kinds
 VICTIM = 2
 ENDS_MAX = 20.0  # seconds until a process whose server is gone has ended
 WORKERS = tuple(f"gcl {name}" for name in ("message worker", "provider", "flusher", "member", "statistics", "reclaim", "repair",
-                                             "ddl launcher", "ddl apply"))
+                                             "checkpointer", "ddl launcher", "ddl apply"))
 WAITS = 1.0  # seconds; survivors look for deaths four times a second
 STATE = f"SELECT state FROM gcl_stat_cluster WHERE node = {VICTIM}"
 # Changes a row for ever, within one transaction.
@@ -20,7 +20,7 @@ FOR_EVER = "DO $$BEGIN LOOP UPDATE t SET v = v + 1 WHERE id = 2; END LOOP; END$$
 class StoppedProcess(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("archive_mode=on", "archive_command=true")))
         cls.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int, pad text) USING gcl;"
                            "INSERT INTO t SELECT i, 0, repeat('x', 3000) FROM generate_series(1, 20) i")
         for k in (1, 2, 3):

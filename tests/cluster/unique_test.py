@@ -57,7 +57,7 @@ class Unique(unittest.TestCase):
         self.assertEqual([str(KEYS)], self.everywhere("SELECT count(*) FROM counter"))
         print(f"{made} upserts")
 
-    def test_of_many_who_do_nothing_on_conflict_one_inserts(self):
+    def test_of_many_that_do_nothing_on_conflict_one_inserts(self):
         made = self.race("""
             WITH u AS (INSERT INTO first SELECT k, {party} FROM generate_series({turn} * 5, {turn} * 5 + 20) k ORDER BY k
                        ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM u""", enough=200)

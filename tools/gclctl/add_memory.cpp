@@ -48,6 +48,7 @@ int add_memory(const std::string& where, const std::string& size, const std::str
   if (saved.empty()) {
     if (fs::is_regular_file(where)) fail("{} is a file: say where that pool is kept, too (--saved FILE)", where);
     const Cluster c = Cluster::load(where);
+    c.require_one_machine("add-memory");
     return run_as(c.account, [&] { return add_to_cluster(c, bytes); });
   }
   if (fs::is_directory(where)) fail("{} is a directory: --saved goes with the file of a pool", where);

@@ -6,7 +6,10 @@
 #include "tools/gclctl/connection.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/primaries_lock.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/removed_logs.hpp"
+#include "tools/gclctl/start.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -50,14 +53,26 @@ void forget(const Cluster& c, int from, int k) {
   if (views) (void)views->ask_views(fmt::format("SELECT {{0}}.gcl_forget_primary({})", k).c_str());
 }
 
-int add(Cluster c, int k) {
+int add(Cluster c, int node) {
+  c.check_number(node);
+  const int k = node == 0 ? c.primaries + 1 : node;
+  if (k > kPrimariesMax) fail("a cluster has at most {} primaries", kPrimariesMax);
+  check_port_free(c, k);
+  check_memory(c, 1, 0);
   const int from = running_primary(c);
   if (fs::exists(c.data(k))) fail("{} is there: put it out of the way first", c.data(k).string());
   fmt::print("primary {}: data directory, from that of primary {}\n", k, from);
   fflush(stdout);
   fs::create_directories(c.data(k).parent_path());
+  const auto not_yet = lock_start(c, k);  // as of now it may be in cluster.conf, and there is half of a data directory
   if (c.prefix(k) != c.prefix(from)) c.use_prefix(k, c.prefix(from));
   bool copied = false;
+  const auto missing = note_missing_log(c, k);  // before another log is in the place of that one
+  if (missing)
+    fmt::print(stderr,
+               "gclctl: the log of the former primary {} is not here: until all primaries have been stopped once, a "
+               "loss of memory cannot be mended, unless its pg_wal is put into {}\n",
+               k, missing->string());
   try {
     copy_data(c, from, k, &copied);
     finish_data(c, k);
@@ -68,6 +83,7 @@ int add(Cluster c, int k) {
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(c.data(k), ignored);
+    if (missing) fs::remove_all(*missing, ignored);
     if (copied) forget(c, from, k);
     throw;
   }
@@ -80,12 +96,10 @@ int add(Cluster c, int k) {
 
 int add_primary(const std::string& dir, int node) {
   const Cluster c = Cluster::load(dir);
-  c.check_number(node);
-  const int k = node == 0 ? c.primaries + 1 : node;
-  if (k > kPrimariesMax) fail("a cluster has at most {} primaries", kPrimariesMax);
-  check_port_free(c, k);
-  check_memory(c, 1, 0);
-  return run_as(c.account, [&] { return add(c, k); });
+  return run_as(c.account, [&] {
+    const PrimariesLock alone(c.dir);
+    return add(Cluster::load(c.dir), node);
+  });
 }
 
 }  // namespace gclctl

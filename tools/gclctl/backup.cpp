@@ -143,12 +143,21 @@ class Backup {
 
   void copy_removed_logs() {
     for (const fs::path& dir : kept_log_directories(c_)) {
-      const fs::path place = dir.filename() / "pg_wal";
-      fs::create_directories(to_ / place);
-      for (const auto& entry : fs::directory_iterator(c_.dir / place))
-        if (entry.is_regular_file())
-          add(place / entry.path().filename(), copy_summed(entry.path(), to_ / place / entry.path().filename()));
+      if (fs::is_empty(dir / "pg_wal"))
+        fail(
+            "the log of a former primary is not here, and a backup without it could not be started: put it into {}, or "
+            "stop all primaries once",
+            (dir / "pg_wal").string());
+      for (const fs::path& part : {dir.filename() / "pg_wal", dir.filename() / "global"}) copy_files(part);
     }
+  }
+
+  void copy_files(const fs::path& place) {
+    if (!fs::exists(c_.dir / place)) return;
+    fs::create_directories(to_ / place);
+    for (const auto& entry : fs::directory_iterator(c_.dir / place))
+      if (entry.is_regular_file())
+        add(place / entry.path().filename(), copy_summed(entry.path(), to_ / place / entry.path().filename()));
   }
 
   // The WAL was kept, and the copy has been one and the same, if the pool was not saved meanwhile.

@@ -85,6 +85,7 @@ class Making {
       changed += pages.count();
       if (has_come_on(logs)) write(logs, pages, *delta);
     } while (logs.bounds().pause);
+    logs.require_whole();
     const std::chrono::duration<double> took = Clock::now() - began;
     const std::string waits =
         waiting == 0 || logs.records() > 0 ? "" : fmt::format("; {} logs wait: {}", waiting, problem.text);

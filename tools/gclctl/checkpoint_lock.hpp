@@ -1,6 +1,6 @@
-// Who holds it has the files of the pool's durable copy as they are, with the checkpoint on top of it, and the WAL that
-// belongs to them: nobody brings the copy forward while a primary is in the pool (saves when the last one leaves are
-// not kept away by it).
+// A process that holds it has the files of the pool's durable copy as they are, with the checkpoint on top of it, and
+// the WAL that belongs to them: nobody brings the copy forward while a primary is in the pool (saves when the last one
+// leaves are not kept away by it).
 //
 // gclctl.one-checkpoint-at-a-time: So checkpoints, backups and restarts hold <durable copy>.checkpoint.lock.
 #pragma once
@@ -37,7 +37,7 @@ class CheckpointLock {
   std::unique_ptr<coherence::PoolLock> lock_;
 };
 
-// For who has nothing to do without it: fails when another process has it for longer than a checkpoint takes.
+// For a command that needs it: fails when another process has it for longer than a checkpoint takes.
 struct RequiredCheckpointLock : CheckpointLock {
   explicit RequiredCheckpointLock(const fs::path& saved) : CheckpointLock(saved, std::chrono::seconds(15)) {
     if (!held()) fail("{} is in use by another backup, or by a checkpoint of the pool", saved.string());

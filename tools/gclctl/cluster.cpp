@@ -37,11 +37,33 @@ std::string Cluster::dsn(int k) const {
 
 std::vector<int> Cluster::numbers() const {
   std::vector<int> all;
+  if (plan) {
+    for (const PlannedPrimary& one : plan->primaries)
+      if (one.host == host) all.push_back(one.number);
+    return all;
+  }
   for (int k = 1; k <= primaries; k++) all.push_back(k);
   return all;
 }
 
+fs::path Cluster::any_bindir() const {
+  const std::vector<int> here = chosen(0);
+  return here.empty() ? mirrored(prefix(), installation().bindir) : bindir(here.front());
+}
+
+void Cluster::require_one_machine(const std::string& verb) const {
+  if (on_hosts())
+    fail("{} is the part of host {} in a cluster of several hosts: gclctl {} works on clusters of one machine so far",
+         dir.string(), host, verb);
+}
+
 void Cluster::check_number(int node) const {
+  if (plan && node > 0) {
+    const PlannedPrimary* const one = plan->primary(node);
+    if (one == nullptr) fail("there is no primary {} in {}", node, (dir / Plan::kFileName).string());
+    if (one->host != host)
+      fail("primary {} is on host {}, and this is host {}: run the command there", node, one->host, host);
+  }
   if (node > primaries) fail("there is no primary {}: the cluster has {}", node, primaries - int(removed.size()));
 }
 

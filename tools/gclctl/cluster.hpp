@@ -10,13 +10,20 @@
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
 //   /dev/shm/gcl-<id>/   the pool and the primaries' frames, while the machine is up
+//
+// Of a cluster of several hosts DIR is one host's part, with what Plan says of that host: its primaries and memory
+// nodes. DIR/cluster.toml is the plan, as it was when the part was made; key and saved pool lie where it says.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tools/gclctl/plan.hpp"
 
 namespace gclctl {
 
@@ -30,16 +37,20 @@ struct Cluster {
 
   fs::path dir;  // absolute
   std::string id;
-  std::string account;            // the operating system user that runs it: the directory's owner
-  int primaries = 0;              // they have the numbers 1 to this one,
-  std::set<int> removed;          // without these
-  int port = 0;                   // of primary 1; primary K listens on port + K - 1
-  uint64_t cache_bytes = 0;       // per primary
-  fs::path memory_dir;            // tmpfs; holds the directory of the pool
-  std::string transport = "shm";  // how primaries reach the pool: shm, tcp
-  int memory_port = 0;            // of tcp: of the memory node, on this machine
+  std::string account;             // the operating system user that runs it: the directory's owner
+  int primaries = 0;               // they have the numbers 1 to this one,
+  std::set<int> removed;           // without these
+  int port = 0;                    // of primary 1; primary K listens on port + K - 1
+  uint64_t cache_bytes = 0;        // per primary
+  fs::path memory_dir;             // tmpfs; holds the directory of the pool
+  std::string transport = "shm";   // how primaries reach the pool: shm, tcp, verbs
+  int memory_port = 0;             // of tcp and verbs: of the memory node, on this machine
+  std::string rdma_device;         // of verbs; empty: the only one
+  int patience_s = kPatienceMinS;  // of tcp and verbs: how long a primary may be silent before it counts as dead
   fs::path socket_dir;
   std::string locale;
+  std::string host;                  // of several hosts: whose part this is
+  std::shared_ptr<const Plan> plan;  // and of what; null: all is on this machine
 
   // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory, or the file is damaged.
   // `name`: of another such file, in a backup.
@@ -55,13 +66,14 @@ struct Cluster {
   fs::path log(int k) const { return dir / fmt_node(k) / "log"; }
   fs::path pool_dir() const { return memory_dir / ("gcl-" + id); }
   fs::path pool() const { return pool_dir() / "pool"; }
-  fs::path saved_pool() const { return dir / "pool.saved"; }
-  int port_of(int k) const { return port + k - 1; }
+  fs::path saved_pool() const { return plan ? fs::path(plan->saved) : dir / "pool.saved"; }
+  int port_of(int k) const { return plan ? plan->primary(k)->port : port + k - 1; }
+  std::chrono::seconds patience() const { return std::chrono::seconds(plan ? plan->patience_s : patience_s); }
   fs::path socket(int k) const { return socket_dir / (".s.PGSQL." + std::to_string(port_of(k))); }
   std::string dsn(int k) const;
   // The same for gclctl's own questions, which are not to hang.
   std::string impatient_dsn(int k) const { return dsn(k) + " connect_timeout=3"; }
-  // Those that there are or were.
+  // Those that there are or were; of several hosts: here.
   std::vector<int> numbers() const;
   // Fails if there never was one of that number.
   void check_number(int node) const;
@@ -70,7 +82,19 @@ struct Cluster {
   // The postmaster of primary K, or 0 when it does not run.
   int postmaster(int k) const;
   bool any_runs() const;
-  bool over_tcp() const { return transport == "tcp"; }
+  bool over_verbs() const { return transport == "verbs"; }
+  bool over_tcp() const { return transport == "tcp" || over_verbs(); }  // members and messages, at least
+  bool on_hosts() const { return plan != nullptr; }
+  // The file of memory node 0 is here.
+  bool has_first_memory_node() const { return !plan || plan->memory_nodes[0].host == host; }
+  // Memory nodes that are another host's have no daemon here.
+  bool has_memory_node(uint32_t k) const {
+    return !plan || (k < plan->memory_nodes.size() && plan->memory_nodes[k].host == host);
+  }
+  // Of a primary that is here, if there is one.
+  fs::path any_bindir() const;
+  // Fails for a part of several hosts.
+  void require_one_machine(const std::string& verb) const;
 
  private:
   static std::string fmt_node(int k) { return "node" + std::to_string(k); }

@@ -39,13 +39,22 @@ class Description : public CLI::App {
     add_option("cache_bytes", c->cache_bytes)->check(CLI::Range(uint64_t{1}, kSizeMax))->capture_default_str();
     add_option("memory_dir", c->memory_dir)->check(text)->capture_default_str();
     add_option("socket_dir", c->socket_dir)->check(text)->capture_default_str();
-    add_option("transport", c->transport)->required(false)->check(CLI::IsMember({"shm", "tcp"}))->capture_default_str();
+    add_option("transport", c->transport)
+        ->required(false)
+        ->check(CLI::IsMember({"shm", "tcp", "verbs"}))
+        ->capture_default_str();
     add_option("memory_port", c->memory_port)->required(false)->check(CLI::Range(0, 65535))->capture_default_str();
+    add_option("rdma_device", c->rdma_device)->required(false)->capture_default_str();
+    add_option("patience", c->patience_s)
+        ->required(false)
+        ->check(CLI::Range(kPatienceMinS, kPatienceMaxS))
+        ->capture_default_str();
     add_option("locale", c->locale)->check(text)->capture_default_str();
     add_option("removed", removed_)
         ->required(false)
         ->check(CLI::Validator(refuse_other_than_numbers, ""))
         ->capture_default_str();
+    add_option("host", c->host)->required(false)->capture_default_str();
   }
   std::set<int> removed() const {
     std::istringstream in(removed_);
@@ -76,6 +85,11 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
   } catch (const CLI::ParseError& e) {
     fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / name).string(), e.what());
   }
+  if (c.host.empty()) return c;
+  const OwnersFile plan = read_owners_file(c.dir, Plan::kFileName);
+  if (!plan.found) fail("{} is missing, or somebody else's", (c.dir / Plan::kFileName).string());
+  c.plan = std::make_shared<const Plan>(Plan::parse(plan.text, (c.dir / Plan::kFileName).string()));
+  c.plan->check_host(c.host);
   return c;
 }
 

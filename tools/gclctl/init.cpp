@@ -7,6 +7,7 @@
 #include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/hosts.hpp"
 #include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/new_cluster.hpp"
 #include "tools/gclctl/pool.hpp"
@@ -26,6 +27,8 @@ Cluster describe(const InitOptions& options) {
   c.cache_bytes = parse_size(options.cache_size);
   c.locale = std::string("UTF8/") + kLocale;
   c.transport = options.transport;
+  c.rdma_device = options.rdma_device;
+  c.patience_s = options.patience_s;
   if (c.over_tcp()) c.memory_port = options.memory_port != 0 ? options.memory_port : options.port + kPrimariesMax;
   if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
   return c;
@@ -57,8 +60,10 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries
       << "\ngcl.pool = " << quoted_setting(c.pool().string())
       << "\ngcl.pool_file = " << quoted_setting(c.saved_pool().string()) << "\ngcl.cache_size = '"
-      << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
-      << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
+      << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale
+      << "'\n"
+      // A checkpoint reads the logs of all primaries, and those of other hosts are not here.
+      << "gcl.checkpoint_command = " << quoted_setting(c.on_hosts() ? "" : checkpoint_command(c)) << "\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)
@@ -70,7 +75,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       // all of a small table that is looked up by its key.
       << "random_page_cost = 1\n"
       << "log_line_prefix = '%m [%p] %b '\n";
-  for (const auto& [name, value] : memory_node_settings(c)) out << name << " = " << value << "\n";
+  for (const auto& [name, value] : memory_node_settings(c, k)) out << name << " = " << value << "\n";
   for (const std::string& setting : settings) out << setting_line(setting);
   out.flush();
   if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);
@@ -97,6 +102,19 @@ void make_data_directory(const Cluster& c, int k, const std::string& from) {
   }
 }
 
+// What a part of several hosts is a part of; and the pool, once, where memory node 0 is.
+void fill_part(const Cluster& c, const InitOptions& options) {
+  std::ofstream out(c.dir / Plan::kFileName);
+  out << options.plan_text;
+  if (!out.flush()) fail("cannot write {}", (c.dir / Plan::kFileName).string());
+  provide_key(c);
+  make_pool_dir(c);
+  if (!c.has_first_memory_node()) return;
+  if (fs::exists(c.saved_pool()))
+    fail("{} is there already: it is another pool's, and this host would make a new one", c.saved_pool().string());
+  create_pool(c, c.plan->memory_nodes[0].bytes, 1, options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
+}
+
 int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& options) {
   make_private_directory(c.socket_dir);
   make_prefix(c.prefix(), extension);
@@ -109,18 +127,48 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
     write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }
-  make_cluster_key(c);
-  make_pool_dir(c);
-  create_pool(c, pool_bytes_of(options), options.memory_nodes,
-              options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
+  if (c.on_hosts()) {
+    fill_part(c, options);
+  } else {
+    make_cluster_key(c);
+    make_pool_dir(c);
+    create_pool(c, pool_bytes_of(options), options.memory_nodes,
+                options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
+  }
   sync_file_system(c.dir);
   c.save();
+  return 0;
+}
+
+Cluster describe_part(const InitOptions& options) {
+  Cluster c = describe_new({options.dir, options.memory_dir, options.port});
+  c.plan = std::make_shared<const Plan>(Plan::parse(options.plan_text, options.plan));
+  c.plan->check_host(options.host);
+  c.host = options.host;
+  c.primaries = c.plan->highest_primary();
+  c.cache_bytes = c.plan->cache_bytes;
+  c.locale = std::string("UTF8/") + kLocale;
+  c.transport = c.plan->transport;
+  return c;
+}
+
+// gclctl.one-file-for-all-hosts
+int init_part(const InitOptions& options) {
+  const Cluster c = describe_part(options);
+  for (const std::string& setting : options.settings) (void)setting_line(setting);
+  const std::vector<int> here = c.chosen(0);
+  check_memory(c, int(here.size()), planned_bytes(c));
+  if (const int code = make_cluster(c, [&](const ExtensionFiles& extension) { return fill(c, extension, options); });
+      code != 0)
+    return code;
+  fmt::print("the part of host {} is in {}; start it with: gclctl start {}\n", c.host, c.dir.string(), options.dir);
   return 0;
 }
 
 }  // namespace
 
 int init(const InitOptions& options) {
+  if (!options.plan.empty()) return init_part(options);
   const uint64_t pool_bytes = pool_bytes_of(options);
   const Cluster c = describe(options);
   for (const std::string& setting : options.settings) (void)setting_line(setting);

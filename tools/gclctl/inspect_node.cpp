@@ -1,4 +1,4 @@
-// gclctl inspect pool, arena, ring: who is in the pool, what its processes have under way, and its redo.
+// gclctl inspect pool, arena, ring: which nodes are in the pool, what its processes have under way, and its redo.
 #include <fmt/format.h>
 
 #include <deque>
@@ -42,7 +42,7 @@ const char* name_of_region(int region) {
   return kNames[region];
 }
 
-// Who was asked, and what has come of it.
+// Which nodes were asked, and what has come of it.
 std::string replies_of(const coherence::RequestSlot& slot) {
   std::string text;
   const auto round = uint16_t(slot.serial.load());

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kFrames = 4096;  // 32 MB
 constexpr uint32_t kSessions = 3;
-constexpr uint32_t kTurnMs = 20;
+constexpr uint32_t kPassMs = 20;
 
 }  // namespace
 
@@ -27,12 +27,12 @@ LoneNode::LoneNode(const fs::path& file, const std::string& compatibility) {
   auto* shared = engine::TxnShared::create(pool_->extra_memory(), kSessions);
   txns_ = std::make_unique<engine::TxnSystem>(*pool_, *session_, *shared, nobody_, nobody_);
   server_ = std::thread([this] {
-    while (!stop_.load() && pool_->serve(*serving_, kTurnMs)) {
+    while (!stop_.load() && pool_->serve(*serving_, kPassMs)) {
     }
   });
   provider_ = std::thread([this] {
     while (!stop_.load())
-      if (!pool_->run_provider_once(*providing_)) pool_->wait_for_provider_work(kTurnMs);
+      if (!pool_->run_provider_once(*providing_)) pool_->wait_for_provider_work(kPassMs);
   });
 }
 

@@ -23,10 +23,9 @@ int main(int argc, char** argv) {
   InitOptions options;
   CLI::App* make = app.add_subcommand("init", "make a cluster in a new directory");
   make->add_option("DIR", options.dir, "a new directory")->required();
-  make->add_option("--primaries", options.primaries, "how many primaries")
-      ->required()
-      ->take_last()
-      ->check(CLI::Range(1, kPrimariesMax));
+  CLI::Option* how_many = make->add_option("--primaries", options.primaries, "how many primaries")
+                              ->take_last()
+                              ->check(CLI::Range(1, kPrimariesMax));
   make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str()->take_last();
   make->add_option("--memory-nodes", options.memory_nodes, "parts of the pool, each a file of its own")
       ->capture_default_str()
@@ -45,14 +44,31 @@ int main(int argc, char** argv) {
       "copy this new data directory instead of calling initdb (for tests: all have its system identifier)");
   constexpr const char* kFenceHelp = "a primary's death ends all access to the pool, instead of being repaired";
   make->add_flag("--fence-on-death", options.fence_on_death, kFenceHelp);
-  make->add_option("--transport", options.transport, "how primaries reach the pool: shm (they map it), tcp")
+  make->add_option("--transport", options.transport,
+                   "how primaries reach the pool: shm (they map it), tcp, verbs (RDMA)")
       ->capture_default_str()
       ->take_last()
-      ->check(CLI::IsMember({"shm", "tcp"}));
-  make->add_option("--memory-port", options.memory_port, "of tcp: port of the memory node")
+      ->check(CLI::IsMember({"shm", "tcp", "verbs"}));
+  make->add_option("--memory-port", options.memory_port, "of tcp and verbs: port of the memory node")
       ->take_last()
       ->check(CLI::Range(1024, 65535));
+  make->add_option("--rdma-device", options.rdma_device, "of verbs: the RDMA device, if there are several")
+      ->take_last();
+  make->add_option("--patience", options.patience_s,
+                   "of tcp and verbs: seconds for which a primary may be silent before it counts as dead")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::Range(kPatienceMinS, kPatienceMaxS));
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
+
+  CLI::Option* of_plan =
+      make->add_option("--cluster", options.plan, "of several hosts: the file cluster.toml, the same on all of them");
+  CLI::Option* of_host = make->add_option("--host", options.host, "with --cluster: which of its hosts this is");
+  of_plan->needs(of_host);
+  of_host->needs(of_plan);
+  for (const char* other : {"--primaries", "--pool-size", "--memory-nodes", "--cache-size", "--port", "--transport",
+                            "--memory-port", "--patience"})
+    of_plan->excludes(other);  // the file says it
 
   MakePoolOptions pool;
   CLI::App* empty = app.add_subcommand("make-pool", "make an empty pool for servers that gclctl does not run");
@@ -101,6 +117,11 @@ int main(int argc, char** argv) {
   less->add_option("--node", node, "this one")->required()->check(CLI::PositiveNumber);
   bool delete_data = false;
   less->add_flag("--delete-data", delete_data, "its data directory and its log, too, which are kept otherwise");
+  CheckOptions network;
+  CLI::App* check_all = app.add_subcommand("check", "what this machine sees of a cluster of several hosts");
+  check_all->add_option("CLUSTER", network.where, "the file cluster.toml, or the directory of a host's part")
+      ->required();
+  check_all->add_option("--host", network.host, "with a file: also look at what is to be on this host, of that name");
   CLI::App* show = on_cluster("status", "what runs; exit code 0 if all do");
   CLI::App* name = on_cluster("dsn", "how to connect to primary K");
   name->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
@@ -173,7 +194,13 @@ int main(int argc, char** argv) {
 
   CLI11_PARSE(app, argc, argv);
   try {
+    for (const CLI::App* verb : {check, renew, another, less, backup_verb, point_verb})
+      if (*verb) Cluster::load(dir).require_one_machine(verb->get_name());
+    if (*make && options.plan.empty() && how_many->empty())
+      fail("--primaries is required, or --cluster with the file of several hosts");
+    if (!options.plan.empty()) options.plan_text = Plan::text_of(options.plan);
     if (*make) return init(options);
+    if (*check_all) return check_network(network);
     if (*empty) return make_pool(pool);
     if (*again) return restart_pool(theirs);
     if (*mark) return checkpoint_pool(theirs);

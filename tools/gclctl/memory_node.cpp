@@ -12,11 +12,12 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <vector>
 
+#include "bufmgr/pool_layout.hpp"
 #include "coherence/region/memory_file.hpp"
-#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -37,7 +38,9 @@ constexpr const char* kProgram = "gcl_memnode";
 fs::path directory(const Cluster& c, uint32_t k) { return c.dir / fmt::format("memory{}", k); }
 fs::path log_file(const Cluster& c, uint32_t k) { return directory(c, k) / "log"; }
 fs::path pid_file(const Cluster& c, uint32_t k) { return directory(c, k) / "pid"; }
-uint32_t count_of(const Cluster& c) { return uint32_t(extent_of_pool(c.pool(), c.saved_pool()).files.size()); }
+uint32_t count_of(const Cluster& c) {
+  return uint32_t(c.plan ? c.plan->memory_nodes.size() : extent_of_pool(c.pool(), c.saved_pool()).files.size());
+}
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -67,9 +70,11 @@ bool listens(const Cluster& c) {
 
 }  // namespace
 
-std::string memory_node_address(const Cluster& c) { return fmt::format("127.0.0.1:{}", c.memory_port); }
+std::string memory_node_address(const Cluster& c) {
+  return c.plan ? c.plan->memory_nodes[0].address : fmt::format("127.0.0.1:{}", c.memory_port);
+}
 
-std::string cluster_key(const Cluster& c) { return c.dir / "cluster.key"; }
+std::string cluster_key(const Cluster& c) { return c.plan ? c.plan->key : (c.dir / "cluster.key").string(); }
 
 void make_cluster_key(const Cluster& c) {
   if (!c.over_tcp()) return;
@@ -84,7 +89,11 @@ void make_cluster_key(const Cluster& c) {
 int memory_node_process(const Cluster& c, uint32_t k) {
   const int pid = atoi(first_line(pid_file(c, k)).c_str());
   if (!c.over_tcp() || pid <= 0) return 0;
-  return first_line(fmt::format("/proc/{}/comm", pid)) == kProgram ? pid : 0;
+  // The number may be another process's by now, another cluster's memory node's too.
+  const Arguments arguments = arguments_of(pid);
+  const bool ours = arguments.size() > 1 && fs::path(arguments[0]).filename() == kProgram &&
+                    arguments[1] == coherence::MemoryPath(c.pool().c_str(), k).text;
+  return ours ? pid : 0;
 }
 
 namespace {
@@ -93,12 +102,16 @@ namespace {
 template <class Serves>
 void start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arguments, const Serves& serves) {
   make_private_directory(directory(c, k));
-  std::vector<std::string> command = {(c.bindir(c.chosen(0).front()) / kProgram).string(),
+  std::vector<std::string> command = {(c.any_bindir() / kProgram).string(),
                                       coherence::MemoryPath(c.pool().c_str(), k).text,
                                       "--saved",
                                       c.saved_pool().string(),
                                       "--key",
-                                      cluster_key(c)};
+                                      cluster_key(c),
+                                      "--patience",
+                                      fmt::format("{}", c.patience().count())};
+  if (c.over_verbs()) command.emplace_back("--verbs");
+  if (!c.rdma_device.empty()) command.insert(command.end(), {"--device", c.rdma_device});
   command.insert(command.end(), arguments.begin(), arguments.end());
   const pid_t pid = start_daemon(command, directory(c, k), log_file(c, k));
   std::ofstream(pid_file(c, k)) << pid << "\n";
@@ -129,8 +142,38 @@ void stop_one(const Cluster& c, uint32_t k) {
 
 }  // namespace
 
+std::unique_ptr<coherence::PoolLock> lock_memory_nodes(const Cluster& c) {
+  if (!c.over_tcp()) return nullptr;
+  auto lock = std::make_unique<coherence::PoolLock>((c.dir / "memory-nodes").c_str());
+  if (!lock->held()) fail("cannot lock {}: {}", (c.dir / "memory-nodes.lock").string(), strerror(errno));
+  return lock;
+}
+
+namespace {
+
+// Those of this host, as the plan says; the pool gets what it does not have yet.
+void start_planned(const Cluster& c) {
+  for (const PlannedMemoryNode& one : c.plan->memory_nodes) {
+    if (one.host != c.host || memory_node_process(c, one.number) != 0) continue;
+    std::vector<std::string> arguments = {"--listen", one.listen.empty() ? one.address : one.listen};
+    if (one.number != 0) {
+      const auto pages = bufmgr::further_pages_bytes(one.bytes);
+      if (!pages) fail("memory node {} would have no pages: give it more than {} MB", one.number, one.bytes >> 20);
+      for (const std::string& argument : {std::string("--address"), one.address, std::string("--first"),
+                                          memory_node_address(c), std::string("--pages"), fmt::format("{}", *pages)})
+        arguments.push_back(argument);
+    }
+    start_one(c, one.number, arguments, [&] { return memory_node_is_here(c, one.number); });
+    fmt::print("memory node {} is up: {}\n", one.number, one.address);
+    fflush(stdout);
+  }
+}
+
+}  // namespace
+
 void start_memory_nodes(const Cluster& c) {
   if (!c.over_tcp()) return;
+  if (c.plan) return start_planned(c);
   if (memory_node_process(c) == 0) start_one(c, 0, {"--listen", memory_node_address(c)}, [&] { return listens(c); });
   for (uint32_t k = 1; k < count_of(c); k++)
     if (memory_node_process(c, k) == 0) start_further(c, k, {});
@@ -166,12 +209,15 @@ std::string memory_nodes_in_words(const Cluster& c) {
   return words;
 }
 
-std::map<std::string, std::string> memory_node_settings(const Cluster& c) {
+std::map<std::string, std::string> memory_node_settings(const Cluster& c, int k) {
   if (!c.over_tcp()) return {};
-  return {{"gcl.transport", "tcp"},
-          {"gcl.memory_nodes", quoted_setting(memory_node_address(c))},
-          {"gcl.listen_address", "'127.0.0.1:0'"},
-          {"gcl.key_file", quoted_setting(cluster_key(c))}};
+  std::map<std::string, std::string> settings = {
+      {"gcl.transport", c.transport},
+      {"gcl.memory_nodes", quoted_setting(memory_node_address(c))},
+      {"gcl.listen_address", quoted_setting(k > 0 && c.plan ? c.plan->primary(k)->address : "127.0.0.1:0")},
+      {"gcl.key_file", quoted_setting(cluster_key(c))}};
+  if (!c.rdma_device.empty()) settings["gcl.rdma_device"] = quoted_setting(c.rdma_device);
+  return settings;
 }
 
 }  // namespace gclctl

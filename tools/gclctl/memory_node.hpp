@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
+#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/cluster.hpp"
 
 namespace gclctl {
@@ -13,12 +15,15 @@ namespace gclctl {
 
 // Makes what it and the primaries show each other, a key that only the account can read.
 void make_cluster_key(const Cluster&);
-// Starts those that do not run; they serve the pool when this returns.
+// While it lives no other gclctl starts or stops memory nodes: a second daemon of one would be refused, and its process
+// be the one that is noted.
+std::unique_ptr<coherence::PoolLock> lock_memory_nodes(const Cluster&);
+// Starts those that do not run; they serve the pool when this returns.  REQUIRES: the lock.
 void start_memory_nodes(const Cluster&);
 // Starts one that the pool does not have yet, with so many bytes of pages; the pool has it when this returns. REQUIRES:
 // memory node 0 runs.
 void start_new_memory_node(const Cluster&, uint64_t pages_bytes);
-// Ends them, and waits for their ends.  REQUIRES: no primary runs.
+// Ends them, and waits for their ends.  REQUIRES: no primary runs; the lock, unless the cluster goes.
 void stop_memory_nodes(const Cluster&);
 // Where number 0 listens, and the file with the key.
 std::string memory_node_address(const Cluster&);
@@ -27,7 +32,7 @@ std::string cluster_key(const Cluster&);
 int memory_node_process(const Cluster&, uint32_t number = 0);
 // As `gclctl status` shows them, a line each; empty: there is none to show.
 std::string memory_nodes_in_words(const Cluster&);
-// What a primary's configuration says of them: names and values.
-std::map<std::string, std::string> memory_node_settings(const Cluster&);
+// What the configuration of primary K says of them: names and values.
+std::map<std::string, std::string> memory_node_settings(const Cluster&, int k);
 
 }  // namespace gclctl

@@ -44,8 +44,8 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 }  // namespace
 
 std::string compatibility_of(const Cluster& cluster) {
-  const int any = cluster.chosen(0).front();  // minor versions do not count
-  return gcl::server_compatibility(server_version(cluster.bindir(any)), kServerBlockSize, cluster.locale);
+  // Minor versions do not count.
+  return gcl::server_compatibility(server_version(cluster.any_bindir()), kServerBlockSize, cluster.locale);
 }
 
 void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }
@@ -82,7 +82,7 @@ std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_
 }
 
 PoolState inspect_pool(const Cluster& cluster) {
-  if (memory_node_process(cluster) != 0) return ask_memory_node(cluster);
+  if (!cluster.has_first_memory_node() || memory_node_process(cluster) != 0) return ask_memory_node(cluster);
   using Condition = coherence::LocalPool::Condition;
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "tools/gclctl/failure.hpp"
 
@@ -72,6 +73,13 @@ std::string output_of(const Arguments& arguments) {
   close(ends[0]);
   if (int code = wait_for(pid); code != 0) fail("{} ended with {}:\n{}", fmt::join(arguments, " "), code, text);
   return text;
+}
+
+Arguments arguments_of(pid_t process) {
+  std::ifstream in(fmt::format("/proc/{}/cmdline", process));
+  Arguments arguments;
+  for (std::string one; std::getline(in, one, '\0');) arguments.push_back(one);
+  return arguments;
 }
 
 pid_t start_daemon(const Arguments& arguments, const std::string& directory, const std::string& log) {

@@ -18,6 +18,9 @@ std::string output_of(const Arguments& arguments);
 // Starts a program that outlives us: a session of its own, output appended to the file `log`.
 pid_t start_daemon(const Arguments& arguments, const std::string& directory, const std::string& log);
 
+// What a running program was started with.  Empty: it has ended, even if nobody has waited for it yet.
+Arguments arguments_of(pid_t process);
+
 // The account a cluster made by the caller runs under: the caller's, or for root `postgres` (a server refuses root).
 std::string account_for_new_cluster();
 

@@ -4,6 +4,7 @@
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/connection.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/primaries_lock.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/removed_logs.hpp"
 #include "tools/gclctl/shared_memory.hpp"
@@ -35,7 +36,8 @@ class Forgetting {
 };
 
 // May be begun again after it has failed anywhere.
-int remove(Cluster c, int k, Data data) {
+int remove(Cluster c, int node, Data data) {
+  const int k = c.chosen(node).front();
   const int by = first_running(c, k);
   if (by == 0) fail("no other primary runs, which is to go on without primary {}; gclctl start {}", k, c.dir.string());
   Forgetting others(c, by);  // before anything is stopped
@@ -46,18 +48,21 @@ int remove(Cluster c, int k, Data data) {
   } catch (const Failure& e) {
     fail("primary {} {}, and is still one of the cluster: {}", k, ran ? "is stopped" : "does not run", e.what());
   }
+  const bool kept = data == Data::kKeep && keep_log(c, k, KeptLog::kCopied);
   c.removed.insert(k);
   c.save();
   fmt::print("primary {} is removed: the cluster has {}\n", k, c.chosen(0).size());
   if (data == Data::kDelete) {
     remove_shared_memory(c, k);
-    if (keep_log(c, k)) fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
+    if (keep_log(c, k, KeptLog::kMoved))
+      fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
     fs::remove_all(c.data(k).parent_path());
   } else {
     fmt::print(
         "its data directory is kept, with its ordinary tables: {}. A server that is started there has no gcl tables "
         "any more\n",
         c.data(k).string());
+    if (kept) fmt::print("a copy of its log is kept until the pool is saved, by the next stop of all primaries\n");
   }
   return 0;
 }
@@ -66,8 +71,10 @@ int remove(Cluster c, int k, Data data) {
 
 int remove_primary(const std::string& dir, int node, Data data) {
   const Cluster c = Cluster::load(dir);
-  const int k = c.chosen(node).front();
-  return run_as(c.account, [&] { return remove(c, k, data); });
+  return run_as(c.account, [&] {
+    const PrimariesLock alone(c.dir);
+    return remove(Cluster::load(c.dir), node, data);
+  });
 }
 
 }  // namespace gclctl

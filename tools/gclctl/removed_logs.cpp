@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "coherence/pool/pool.hpp"
 #include "coherence/region/pool_outline.hpp"
@@ -60,15 +61,49 @@ std::vector<fs::path> kept_log_directories(const Cluster& c) {
   return found;
 }
 
-bool keep_log(const Cluster& c, int k) {
-  const recovery::History history = history_of(c.saved_pool());
-  const uint64_t newest = history.node[k].newest_incarnation();
-  if (newest == 0) return false;
-  const fs::path aside = c.dir / fmt::format("removed{}.{}", k, newest);
-  fs::create_directories(aside);
-  fs::rename(c.data(k) / "pg_wal", aside / "pg_wal");
-  for (const fs::path& changed : {aside, c.dir}) sync_path(changed);  // before the rest of its data is deleted
+namespace {
+
+// The directory for the log of the primary's newest incarnation; nullopt: it has not joined, or its log is kept.
+std::optional<fs::path> place_for_log(const Cluster& c, int k) {
+  const uint64_t newest = history_of(c.saved_pool()).node[k].newest_incarnation();
+  const auto kept = kept_logs(c, k);
+  if (newest == 0 || (!kept.empty() && kept.back().upto >= newest)) return std::nullopt;
+  return c.dir / fmt::format("removed{}.{}", k, newest);
+}
+
+// Of another name, which kept_logs() passes over, until it is whole (gclctl.removed-log-whole).
+fs::path unfinished(const fs::path& place) { return place.string() + ".part"; }
+
+void finish(const fs::path& place) {
+  sync_file_system(place.parent_path());
+  fs::rename(unfinished(place), place);
+  sync_path(place.parent_path());
+}
+
+}  // namespace
+
+bool keep_log(const Cluster& c, int k, KeptLog how) {
+  const auto place = place_for_log(c, k);
+  if (!place) return false;
+  const fs::path part = unfinished(*place), data = c.data(k);
+  if (fs::exists(data / "pg_wal")) fs::remove_all(part);  // else it has been moved there, by a command that was killed
+  fs::create_directories(part / "global");
+  fs::copy_file(data / "global" / "pg_control", part / "global" / "pg_control",
+                fs::copy_options::overwrite_existing);  // how far the log goes, at least (gclctl.hole-is-no-end)
+  if (how == KeptLog::kCopied)
+    fs::copy(data / "pg_wal", part / "pg_wal", fs::copy_options::recursive);
+  else if (fs::exists(data / "pg_wal"))
+    fs::rename(data / "pg_wal", part / "pg_wal");
+  finish(*place);
   return true;
+}
+
+std::optional<fs::path> note_missing_log(const Cluster& c, int k) {
+  const auto place = place_for_log(c, k);
+  if (!place) return std::nullopt;
+  fs::create_directories(unfinished(*place) / "pg_wal");
+  finish(*place);
+  return place;
 }
 
 void drop_logs(const Cluster& c) {

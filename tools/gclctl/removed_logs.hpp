@@ -2,14 +2,16 @@
 // before it is saved again is made of them, too.
 //
 //   DIR/node<K>/data/pg_wal            primary K's
-//   DIR/removed<K>.<I>/pg_wal          of primary K that was removed, up to incarnation I
+//   DIR/removed<K>.<I>/pg_wal          of primary K that was removed, up to incarnation I; and its global/pg_control
 //
-// gclctl.removed-log-kept: Of a primary that is removed the log stays, whatever becomes of its data directory, until
-// the
-//     pool has been saved.
+// gclctl.removed-log-kept: Of a primary that is removed the log stays, whatever becomes of its data directory,
+//     until the pool has been saved: a backup has it, too, and a directory that comes in its place has another log.
+// gclctl.removed-log-whole: What has the name of a kept log is whole, and on the disk.  A command that was killed, or
+//     found the disk full, has left the log where it was, or beside; the next one goes on from there.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "recovery/restart_journal.hpp"
@@ -32,8 +34,13 @@ std::vector<LogPlace> logs_of(const Cluster& cluster, int k);
 // The directories of those that are kept of removed primaries.
 std::vector<fs::path> kept_log_directories(const Cluster& cluster);
 
-// Puts the log of a primary that is removed aside, if it is needed; whether it was.
-bool keep_log(const Cluster& cluster, int k);
+// Puts the log of a primary that is removed aside, if it is needed; whether it was.  It is copied where the data
+// directory stays as it is.
+enum class KeptLog { kMoved, kCopied };
+bool keep_log(const Cluster& cluster, int k, KeptLog how);
+// Before a primary gets a data directory in place of one whose log is not here: makes the directory for that log,
+// empty. A restart that needs the log fails then, and names this directory.  Nullopt: no log is missing.
+std::optional<fs::path> note_missing_log(const Cluster& cluster, int k);
 // Removes those that are not needed any more.  REQUIRES: the pool is saved.
 void drop_logs(const Cluster& cluster);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bufmgr/buffer_pool.hpp"
+#include "coherence/inspect/pool_view.hpp"
 #include "coherence/region/pool_lock.hpp"
 #include "coherence/region/pool_outline.hpp"
 #include "coherence/transport/shm/local_pool.hpp"
@@ -77,14 +78,12 @@ class TellingLog final : public recovery::LogSource {
 
 class Restart {
  public:
-  explicit Restart(const LostPool& lost) : lost_(lost), made_(lost.file.c_str()) {}
+  Restart(const LostPool& lost, const char* why) : lost_(lost), why_(why), made_(lost.file.c_str()) {}
 
   void run() {
     remove_leftovers();
     history_ = history_of(lost_.saved);
-    fmt::print(
-        "memory has lost the pool, which was in use: it is made again, out of its copy of the last stop and {}\n",
-        logs_in_words());
+    fmt::print("{}: it is made again, out of its copy of the last stop and {}\n", why_, logs_in_words());
     fflush(stdout);
     const auto began = Clock::now();
     open_logs();
@@ -95,6 +94,7 @@ class Restart {
       read_copy();
       apply_logs();
       restore_words();
+      logs_->sync();  // gclctl.checkpoint-syncs-logs
       if (!LocalPool::end_restart(files(), newest_incarnation(), &problem)) fail("{}", problem.text);
     }
     fmt::print("the pool is whole again ({:.1f} s)\n", seconds_since(began));
@@ -168,6 +168,7 @@ class Restart {
     const auto began = Clock::now();
     take_up_checkpoint(pages);
     apply_parts(**pool);
+    logs_->require_whole();
     fmt::print("{} records of {} MB of logs applied ({:.1f} s)\n", logs_->records(), megabytes(logs_->bytes()),
                seconds_since(began));
     fflush(stdout);
@@ -258,6 +259,7 @@ class Restart {
   }
 
   const LostPool& lost_;
+  const char* const why_;
   const LocalPool::RestartPath made_;
   recovery::History history_;
   recovery::Checkpoint checkpoint_;
@@ -267,20 +269,89 @@ class Restart {
 
 }  // namespace
 
-// Under the pool's lock file, so that a server that is started by hand waits, and finds the pool.
-bool restart_pool(const LostPool& lost) {
-  const coherence::PoolLock lock(lost.file.c_str());
-  if (!lock.held()) fail("cannot lock {}.lock: {}", lost.file.string(), strerror(errno));
-  if (fs::exists(lost.file)) return false;
+namespace {
+
+// The name of a fenced pool's file while another pool is made in its place (gclctl.fenced-made-again).
+fs::path aside(const fs::path& pool) { return pool.string() + ".fenced"; }
+
+LocalPool::Condition condition_of(const LostPool& lost, Problem* problem) {
+  return LocalPool::inspect(
+      {.path = lost.file.c_str(), .durable_path = lost.saved.c_str(), .identity = lost.compatibility.c_str()}, problem);
+}
+
+// REQUIRES: the pool's lock; the pool's file is not there.
+bool restart_absent(const LostPool& lost, const char* why) {
   Problem problem;
-  const auto is = LocalPool::inspect(
-      {.path = lost.file.c_str(), .durable_path = lost.saved.c_str(), .identity = lost.compatibility.c_str()},
-      &problem);
+  const LocalPool::Condition is = condition_of(lost, &problem);
   if (is == LocalPool::Condition::kClean) return false;
   if (is != LocalPool::Condition::kUnclean) fail("{}", problem.text);
   const RequiredCheckpointLock unchanged(lost.saved);
-  Restart(lost).run();
+  Restart(lost, why).run();
   return true;
+}
+
+// The arenas of nodes whose pool is gone: the new pool's table does not know them.  REQUIRES: no process is in a pool
+// of that name.
+void remove_arenas(const fs::path& pool) {
+  const std::string prefix = pool.filename().string() + ".node";
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(pool.parent_path()))
+    if (entry.path().filename().string().starts_with(prefix)) left.push_back(entry.path());
+  std::error_code ignored;
+  for (const fs::path& file : left) fs::remove(file, ignored);
+}
+
+bool is_fenced(const fs::path& pool) {
+  Problem ignored;
+  const auto view = coherence::PoolView::open(pool.c_str(), &ignored);
+  return view && (*view)->table().fence.load() != 0;
+}
+
+// Before anything is done: a second pool is made beside the first one.
+void require_room(const LostPool& lost) {
+  const uint64_t needed = extent_of_pool(lost.file, lost.saved).bytes;
+  const uint64_t there = fs::space(lost.file.parent_path()).available;
+  if (there >= needed) return;
+  fail(
+      "the fenced pool is made again beside what it has in memory: that needs {} MB in {}, where {} MB are free. Make "
+      "room; or remove {}*, of which nothing is needed, and start again",
+      megabytes(needed), lost.file.parent_path().string(), megabytes(there), lost.file.string());
+}
+
+// REQUIRES: the pool's lock; it is fenced, and there.
+bool restart_fenced(const LostPool& lost) {
+  require_room(lost);
+  fs::rename(lost.file, aside(lost.file));
+  std::error_code ignored;
+  try {
+    const bool made = restart_absent(lost, "what the fenced pool has in memory is given up");
+    fs::remove(aside(lost.file), ignored);
+    remove_arenas(lost.file);
+    return made;
+  } catch (...) {
+    if (!fs::exists(lost.file, ignored)) fs::rename(aside(lost.file), lost.file, ignored);
+    throw;
+  }
+}
+
+// So that a server that is started by hand waits, and finds the pool.
+std::unique_ptr<coherence::PoolLock> lock_pool(const LostPool& lost) {
+  auto lock = std::make_unique<coherence::PoolLock>(lost.file.c_str());
+  if (!lock->held()) fail("cannot lock {}.lock: {}", lost.file.string(), strerror(errno));
+  return lock;
+}
+
+}  // namespace
+
+bool restart_pool(const LostPool& lost) {
+  Problem ignored;
+  // It takes the lock of a pool that is in memory, and raises the fence of one whose nodes have died without repair.
+  if (fs::exists(lost.file)) (void)condition_of(lost, &ignored);
+  const auto lock = lock_pool(lost);
+  if (!fs::exists(lost.file) && fs::exists(aside(lost.file)))  // a command that was killed has left it so
+    fs::rename(aside(lost.file), lost.file);
+  if (!fs::exists(lost.file)) return restart_absent(lost, "memory has lost the pool, which was in use");
+  return is_fenced(lost.file) && restart_fenced(lost);
 }
 
 }  // namespace gclctl

@@ -3,6 +3,8 @@
 // gclctl.restart-from-logs: It is made again out of its copy of the last save and the logs of all primaries that have
 //     worked since, before any server starts.  What a client was told is there then, or the command fails and says what
 //     is missing; it never starts with less.
+// gclctl.fenced-made-again: A fenced pool is one that memory has lost: no primary uses what is there any more, and what
+//     a client was told is in the logs.  Its file is there, by another name, until another pool has its place.
 #pragma once
 
 #include <map>
@@ -19,8 +21,9 @@ struct LostPool {
   std::map<int, std::vector<LogPlace>> logs;  // of each primary there may be
 };
 
-// REQUIRES: no primary runs.  Whether there was anything to do: not if the pool is in memory, or its copy is of a clean
-// stop.  Fails with what is missing; the copy and the logs are as they were then.
+// REQUIRES: no primary runs, and no memory node.  Whether there was anything to do: not if the pool is in memory and
+// not fenced, or its copy is of a clean stop.  Fails with what is missing; the copy, the logs, and what is in memory,
+// are as they were then.
 bool restart_pool(const LostPool& lost);
 
 }  // namespace gclctl

@@ -6,6 +6,7 @@
 
 #include "bufmgr/log/record.hpp"
 #include "extension/engine/txn/txn_id.hpp"
+#include "tools/gclctl/control_file.hpp"
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {
@@ -52,6 +53,9 @@ PrimaryLog::PrimaryLog(int primary, const LogPlace& place, const recovery::NodeH
       history_(history),
       evidence_(evidence),
       bounds_(bounds),
+      data_(place.data),
+      checkpoint_(last_checkpoint_of(place.data)),
+      goes_on_(from != nullptr),
       reader_(place.data),
       from_(from ? from->position : history.log_position(place.after, place.upto)) {
   if (reader_.first() == 0 || reader_.first() > from_)
@@ -101,6 +105,22 @@ Result<std::span<const std::byte>> PrimaryLog::next() {
   return Errc::kNotFound;
 }
 
+void PrimaryLog::begin_behind_another() {
+  if (!goes_on_) evidence_.host_restarted();
+}
+
+void PrimaryLog::require_whole() {
+  if (!reader_.has_ended()) return;
+  const uint64_t end = std::max(reader_.end(), from_);
+  const std::optional<uint64_t> hole = reader_.hole();
+  if (!hole && end > checkpoint_) return;
+  const uint64_t at = hole.value_or(end);
+  fail(
+      "the log of primary {} ({}) has a hole at {:X}/{:X}: what was written behind it would be lost; give it the "
+      "segment that is missing or damaged, from an archive, or restore a backup",
+      primary_, (data_ / "pg_wal").string(), at >> 32, uint32_t(at));
+}
+
 void PrimaryLog::put_back() {
   --records_;
   reader_.to(std::exchange(returned_, {}).lsn);
@@ -130,6 +150,20 @@ void PrimaryLog::note_end(std::span<const std::byte> record) {
 std::optional<Checkpoint::Log> PrimaryLog::progress() const {
   if (last_.lsn == 0) return std::nullopt;
   return Checkpoint::Log{uint64_t(primary_), after_, upto_, last_.lsn, last_.crc, sequence_end_};
+}
+
+// The merge knows errors, and no exceptions.
+Result<std::span<const std::byte>> LogsOfPrimary::next() {
+  try {
+    for (;;) {
+      auto record = logs[at_]->next();
+      if (record || record.error() != Errc::kNotFound || !logs[at_]->is_over() || at_ + 1 == logs.size()) return record;
+      logs[at_]->require_whole();
+      logs[++at_]->begin_behind_another();
+    }
+  } catch (const Failure& failure) {
+    return logs[at_]->fails(failure.what());
+  }
 }
 
 // --- a ring's --------------------------------------------------------------------------------------------------------
@@ -182,7 +216,7 @@ void RestartLogs::open(int k, const std::vector<LogPlace>& places, const Checkpo
     if (!fs::exists(place.data))
       fail("primary {} has written since the pool was last saved, and there is no {}: its log is needed", k,
            place.data.string());
-    logs_[k].push_back(
+    logs_[k].logs.push_back(
         std::make_unique<PrimaryLog>(k, place, history_.node[k], evidence_[k], progress_in(from, k, place), bounds_));
   }
 }
@@ -204,15 +238,14 @@ void RestartLogs::hear_verdicts() {
 std::vector<recovery::LogSource*> RestartLogs::sources() {
   std::vector<recovery::LogSource*> all;
   for (const auto& ring : rings_) all.push_back(ring.get());
-  for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs) all.push_back(log.get());
+  for (auto& [k, logs] : logs_) all.push_back(&logs);
   return all;
 }
 
 uint64_t RestartLogs::sequence_end(int k) const {
   uint64_t end = 0;
   if (const auto logs = logs_.find(k); logs != logs_.end())
-    for (const auto& log : logs->second) end = std::max(end, log->sequence_end());
+    for (const auto& log : logs->second.logs) end = std::max(end, log->sequence_end());
   for (const recovery::Death& death : history_.node[k].deaths()) end = std::max(end, death.hole);
   return end;
 }
@@ -220,27 +253,32 @@ uint64_t RestartLogs::sequence_end(int k) const {
 uint64_t RestartLogs::bytes() const {
   uint64_t sum = 0;
   for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs) sum += log->bytes();
+    for (const auto& log : logs.logs) sum += log->bytes();
   return sum;
 }
 
 uint64_t RestartLogs::records() const {
   uint64_t sum = 0;
   for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs) sum += log->records();
+    for (const auto& log : logs.logs) sum += log->records();
   return sum;
 }
 
 std::string RestartLogs::why() const {
   for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs)
+    for (const auto& log : logs.logs)
       if (!log->why().empty()) return log->why();
   return "";
 }
 
 void RestartLogs::sync() const {
   for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs) log->sync();
+    for (const auto& log : logs.logs) log->sync();
+}
+
+void RestartLogs::require_whole() const {
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs.logs) log->require_whole();
 }
 
 void RestartLogs::put_into(Checkpoint* checkpoint) const {
@@ -248,7 +286,7 @@ void RestartLogs::put_into(Checkpoint* checkpoint) const {
   checkpoint->rings.clear();
   checkpoint->evidence.clear();
   for (const auto& [k, logs] : logs_)
-    for (const auto& log : logs)
+    for (const auto& log : logs.logs)
       if (const auto progress = log->progress()) checkpoint->logs.push_back(*progress);
   for (const auto& ring : rings_) checkpoint->rings.push_back(ring->progress());
   for (const auto& [k, evidence] : evidence_) checkpoint->evidence.push_back({uint64_t(k), evidence.written_down()});

@@ -1,5 +1,9 @@
 // The logs that the pool's copy is brought up to date with, by a restart or a checkpoint: each primary's WAL, and what
 // the journal has of rings.
+//
+// gclctl.logs-one-behind-the-other: Of a primary that has had several data directories, a log is read when the former
+//     one has been, to its end: the end of a transaction is what its own server says next, and not what another one
+//     says that has its number.
 #pragma once
 
 #include <map>
@@ -44,8 +48,14 @@ class PrimaryLog final : public recovery::LogSource {
   std::optional<recovery::Checkpoint::Log> progress() const;
   // What was read is on the disk then; fails if it cannot be.
   void sync() const { reader_.sync(from_); }
+  bool is_over() const { return reader_.has_ended(); }
+  // Of the next data directory, before anything is read of it: what the former server left open has no end.
+  void begin_behind_another();
+  // Fails if the log ends where it lacks something (gclctl.hole-is-no-end).
+  void require_whole();
   // What next() failed of.
   const std::string& why() const { return why_; }
+  coherence::Errc fails(const char* why) { return why_ = why, coherence::Errc::kSystem; }
 
  private:
   void go_on_behind(const recovery::Checkpoint::Log& from, const fs::path& data);
@@ -57,6 +67,9 @@ class PrimaryLog final : public recovery::LogSource {
   const recovery::NodeHistory& history_;
   engine::CommitEvidence& evidence_;
   const LogBounds& bounds_;
+  const fs::path data_;
+  const uint64_t checkpoint_;  // the server's, as it was before anything was read
+  const bool goes_on_;         // behind what a checkpoint of the pool has
   WalReader reader_;
   const uint64_t from_;
   uint64_t records_ = 0, sequence_end_ = 0;
@@ -66,6 +79,17 @@ class PrimaryLog final : public recovery::LogSource {
   };
   Place last_, returned_;  // 0: none
   std::string why_;
+};
+
+// The logs of one primary, one behind the other.
+class LogsOfPrimary final : public recovery::LogSource {
+ public:
+  coherence::Result<std::span<const std::byte>> next() override;
+  void put_back() override { logs[at_]->put_back(); }
+  std::vector<std::unique_ptr<PrimaryLog>> logs;
+
+ private:
+  size_t at_ = 0;  // what was returned last is this one's
 };
 
 // What a dead node's ring had, as the journal has kept it.
@@ -101,6 +125,7 @@ class RestartLogs {
   uint64_t records() const;
   std::string why() const;  // what a log failed of; or nothing
   void sync() const;
+  void require_whole() const;  // as PrimaryLog, of each
   void put_into(recovery::Checkpoint* checkpoint) const;
 
  private:
@@ -110,7 +135,7 @@ class RestartLogs {
   const recovery::History& history_;
   LogBounds bounds_;
   std::map<int, engine::CommitEvidence> evidence_;
-  std::map<int, std::vector<std::unique_ptr<PrimaryLog>>> logs_;
+  std::map<int, LogsOfPrimary> logs_;
   std::vector<std::unique_ptr<RingLog>> rings_;
 };
 

@@ -30,7 +30,8 @@ int restart_pool(const RestartPoolOptions& options) {
     for (const auto& [k, places] : lost.logs)
       if (const fs::path& data = places.front().data; postmaster_of(data) != 0)
         fail("primary {} runs on {}: stop all first", k, data.string());
-    if (!restart_pool(lost)) fmt::print("nothing is lost: the pool is in memory, or its copy is of a clean stop\n");
+    if (!restart_pool(lost))
+      fmt::print("nothing was done: the pool is in memory and not fenced, or its copy is of a clean stop\n");
     return 0;
   });
 }

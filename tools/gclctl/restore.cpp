@@ -48,7 +48,7 @@ void mark_restored(const fs::path& data) {
 
 // It must not go on with the archive of the cluster that the backup is of.
 void configure(const Cluster& c, int k) {
-  std::map<std::string, std::string> values = memory_node_settings(c);
+  std::map<std::string, std::string> values = memory_node_settings(c, 1);
   values.merge(std::map<std::string, std::string>{{"gcl.pool", quoted_setting(c.pool().string())},
                                                   {"gcl.pool_file", quoted_setting(c.saved_pool().string())},
                                                   {"gcl.checkpoint_command", quoted_setting(checkpoint_command(c))},

@@ -66,7 +66,7 @@ class NewPoint {
     point_.saves = copy->saves;
     point_.cut = cut.position;
     write(cut, lives);
-    // Who answers has not been started anew since the cut, so the journal and the lives are those of the cut.
+    // A primary that answers has not been started anew since the cut: journal and lives are those of the cut.
     for (const int k : c_.chosen(0)) (void)primaries[k].require("SELECT pg_catalog.pg_switch_wal()", kAnswersMax);
     if (read_lives() != lives) fail("a primary was just starting: make the restore point again");
     fs::rename(fresh_, place_);

@@ -5,10 +5,9 @@
 //   ARCHIVE/points/<time>/         of one cut: point.gcl, with the positions; the journal up to there; the life of each
 //                                  primary's data directory
 //
-// gclctl.point-beside-archive: What a cut needs beside WAL is a directory in the archive, which gets its name when it
-// is
-//     whole: where the archive survives, so does the point.  In the WAL of each primary it could not tell whether the
-//     others have their part, and the journal of the pool would have to be in there, too.
+// gclctl.point-beside-archive: What a cut needs beside WAL is a directory in the archive, which gets its name when
+//     it is whole: where the archive survives, so does the point.  In the WAL of each primary it could not tell
+//     whether the others have their part, and the journal of the pool would have to be in there, too.
 // gclctl.point-of-one-save: A point belongs to backups of the same save of the pool: a save ends the journal that both
 //     are told by.
 // gclctl.point-has-rings: From the first backup after a save on, the journal keeps the rings of those that died, also

@@ -16,13 +16,15 @@ using coherence::Problem;
 namespace net = coherence::net;
 namespace tcp = coherence::tcp;
 
+constexpr uint64_t kAnswerNs = 5'000'000'000;
+
 // What is wrong is in the answer.
 class NoLog final : public tcp::Log {
  public:
   void line(const char*) noexcept override {}
 };
 
-coherence::Status ask(const Cluster& c, tcp::Log& log, tcp::Table* table, Problem* problem) {
+coherence::Status ask(const Cluster& c, tcp::Log& log, tcp::Table* table, bool* clean, Problem* problem) {
   const std::string at = memory_node_address(c), key = cluster_key(c);
   const auto address = net::Address::parse(at, problem);
   if (!address) return address.error();
@@ -30,19 +32,35 @@ coherence::Status ask(const Cluster& c, tcp::Log& log, tcp::Table* table, Proble
   if (!endpoints) return endpoints.error();
   auto credentials = net::Credentials::of_key_file(key.c_str(), problem);
   if (!credentials) return credentials.error();
-  tcp::Tool tool({.name = at, .at = *endpoints}, credentials.take(), log);
+  tcp::Tool tool({.name = at, .at = *endpoints, .times = {.answer_ns = kAnswerNs}}, credentials.take(), log);
   GCL_TRY(tool.call({.call = tcp::Call::kHeader}, nullptr, problem));
   *table = *tool.table();
+  auto link = tool.link(problem);
+  if (!link) return link.error();
+  *clean = (*link)->header().clean != 0;
   return {};
 }
 
 }  // namespace
 
-PoolState ask_memory_node(const Cluster& c) {
+bool ask_for_table(const Cluster& c, tcp::Table* table, std::string* why) {
+  bool clean = false;
+  return ask_for_table(c, table, &clean, why);
+}
+
+bool ask_for_table(const Cluster& c, tcp::Table* table, bool* clean, std::string* why) {
   NoLog log;
   Problem problem;
+  const bool said{ask(c, log, table, clean, &problem)};
+  if (!said) *why = problem.text;
+  return said;
+}
+
+PoolState ask_memory_node(const Cluster& c) {
+  std::string why;
   const auto table = std::make_unique<tcp::Table>();
-  if (!ask(c, log, table.get(), &problem)) return {PoolState::Kind::kInUse, problem.text};
+  bool clean = false;
+  if (!ask_for_table(c, table.get(), &clean, &why)) return {PoolState::Kind::kInUse, why};
   if (table->head.fenced != 0) return {PoolState::Kind::kUnclean, table->head.fence_reason};
   bool some_died = false;
   for (uint32_t n = 0; n < table->head.nodes_max; n++) {
@@ -50,15 +68,17 @@ PoolState ask_memory_node(const Cluster& c) {
     if (node.serves()) return {PoolState::Kind::kInUse, ""};
     some_died |= node.dead();
   }
-  return {some_died ? PoolState::Kind::kOrphaned : PoolState::Kind::kClean, ""};
+  if (some_died) return {PoolState::Kind::kOrphaned, ""};
+  if (!clean && c.on_hosts())
+    return {PoolState::Kind::kUnsaved, "memory node 0 has not saved it, and its log says why"};
+  return {PoolState::Kind::kClean, ""};
 }
 
 bool memory_node_is_here(const Cluster& c, uint32_t number) {
-  NoLog log;
-  Problem problem;
+  std::string why;
   const auto table = std::make_unique<tcp::Table>();
-  return ask(c, log, table.get(), &problem) && number < table->head.memory_nodes &&
-         table->memory_node[number].address[0] != '\0';
+  return ask_for_table(c, table.get(), &why) && number < table->head.memory_nodes &&
+         (number == 0 || table->memory_node[number].address[0] != '\0');
 }
 
 }  // namespace gclctl

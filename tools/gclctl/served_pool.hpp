@@ -1,13 +1,19 @@
-// A pool that a memory node's daemon serves: who is in it is asked there.
+// A pool that a memory node's daemon serves: which nodes are in it is asked there.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "coherence/transport/tcp/member/member_frames.hpp"
 #include "tools/gclctl/pool.hpp"
 
 namespace gclctl {
 
-// REQUIRES: memory_node_process() is not 0.
+// What memory node 0 says of members and memory nodes; false: it says nothing, and `why` is the reason.  Some seconds
+// at most.
+bool ask_for_table(const Cluster&, coherence::tcp::Table* table, std::string* why);
+// `clean`: no node is in the pool, and it is saved.
+bool ask_for_table(const Cluster&, coherence::tcp::Table* table, bool* clean, std::string* why);
 PoolState ask_memory_node(const Cluster&);
 // Whether memory node 0 has it, and knows where it is.
 bool memory_node_is_here(const Cluster&, uint32_t number);

@@ -13,6 +13,7 @@
 #include "tools/gclctl/deaths.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/glance.hpp"
+#include "tools/gclctl/hosts.hpp"
 #include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
@@ -31,7 +32,7 @@ const char* describe(PoolState::Kind kind) {
     case PoolState::Kind::kOrphaned:
       return "in memory; its primaries have died, and the next start repairs it";
     case PoolState::Kind::kUnclean:
-      return "NOT CLOSED CLEANLY";
+      return "FENCED; the next start makes it again when no primary runs";
     case PoolState::Kind::kLost:
       return "LOST with the memory, and made again by the next start";
     case PoolState::Kind::kDamaged:
@@ -47,6 +48,7 @@ const char* describe(PoolState::Kind kind) {
 }
 
 int show(const Cluster& c) {
+  const HostsInWords hosts = c.on_hosts() ? hosts_in_words(c) : HostsInWords{};
   int up = 0;
   std::optional<std::string> pool_use;
   std::string database;  // where the views are
@@ -71,6 +73,11 @@ int show(const Cluster& c) {
   for (int k : c.removed)
     fmt::print("primary {}  removed{}\n", k,
                fs::exists(c.data(k)) ? "; its data directory is kept: " + c.data(k).string() : "");
+  if (c.on_hosts()) {
+    fmt::print("{}", hosts.text);
+    if (pool_use) fmt::print("           {}\n", *pool_use);
+    return up == int(c.chosen(0).size()) && hosts.all_serve ? 0 : 1;
+  }
   fmt::print("{}", memory_nodes_in_words(c));
   PoolState pool = inspect_pool(c);
   const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());

@@ -11,11 +11,11 @@
 #include <memory>
 #include <thread>
 
-#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/hosts.hpp"
 #include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
@@ -28,7 +28,7 @@ namespace gclctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kDeathMax = std::chrono::seconds(20);   // far beyond the patience of gcl_memnode
+constexpr auto kDeathMax = std::chrono::seconds(20);   // beyond the patience of gcl_memnode
 constexpr auto kStartMax = std::chrono::seconds(120);  // longer than gcl.rejoin_timeout, which a server may wait for
 
 // The last lines of a server's log that say why it stopped.
@@ -55,7 +55,7 @@ LostPool lost_pool(const Cluster& c) {
 // The memory node of a cluster over tcp takes a moment to be certain that a primary is dead.
 PoolState settled_pool(const Cluster& c, bool anybody_runs) {
   PoolState state = inspect_pool(c);
-  for (const auto deadline = Clock::now() + kDeathMax;
+  for (const auto deadline = Clock::now() + c.patience() + kDeathMax;
        c.over_tcp() && !anybody_runs && state.kind == PoolState::Kind::kInUse && Clock::now() < deadline;
        state = inspect_pool(c))
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -65,7 +65,12 @@ PoolState settled_pool(const Cluster& c, bool anybody_runs) {
 // The pool must be usable before any server is asked to open it; the first one loads the saved pool into memory.
 void check_pool(const Cluster& c, bool anybody_runs) {
   PoolState state = settled_pool(c, anybody_runs);
-  if (state.kind == PoolState::Kind::kLost && !anybody_runs) {
+  if (state.kind == PoolState::Kind::kUnclean && !anybody_runs) {
+    fmt::print("the pool is fenced: {}\n", state.text);
+    fflush(stdout);
+    stop_memory_nodes(c);
+  }
+  if ((state.kind == PoolState::Kind::kLost || state.kind == PoolState::Kind::kUnclean) && !anybody_runs) {
     restart_pool(lost_pool(c));
     state = inspect_pool(c);
   }
@@ -88,10 +93,9 @@ void check_pool(const Cluster& c, bool anybody_runs) {
           c.dir.string());
     case PoolState::Kind::kUnclean:
       fail(
-          "the pool was not closed cleanly ({}): its tables cannot be read any more. The ordinary tables of primary K "
-          "are all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl "
-          "destroy {}",
-          state.text, (c.bindir(c.chosen(0).front()) / "postgres").string(), c.dir.string(), c.dir.string());
+          "the pool is fenced ({0}), and primaries run: stop them with gclctl stop {1}; then gclctl start {1} makes it "
+          "again",
+          state.text, c.dir.string());
     case PoolState::Kind::kDamaged:
       fail("the pool is damaged: {}", state.text);
     case PoolState::Kind::kForeign:
@@ -102,26 +106,36 @@ void check_pool(const Cluster& c, bool anybody_runs) {
 }
 
 // Of two postmasters that find the lock file of a dead one, either may remove the other's: no two are started on one
-// data directory at a time.  Who comes second waits, and finds a primary that runs.
+// data directory at a time.  A command that comes second waits, and finds a primary that runs.
 std::vector<std::unique_ptr<coherence::PoolLock>> lock_starts(const Cluster& c, int node) {
   std::vector<std::unique_ptr<coherence::PoolLock>> locks;
-  for (const int k : c.chosen(node)) {
-    const fs::path file = c.data(k).parent_path() / "start";
-    if (!fs::exists(file.parent_path())) continue;  // its data is gone, and whoever needs it says so
-    locks.push_back(std::make_unique<coherence::PoolLock>(file.c_str()));
-    if (!locks.back()->held()) fail("cannot lock {}.lock: {}", file.string(), strerror(errno));
-  }
+  for (const int k : c.chosen(node))
+    if (fs::exists(c.data(k).parent_path()))  // or its data is gone, and the step that needs it says so
+      locks.push_back(lock_start(c, k));
   return locks;
 }
 
 }  // namespace
 
+std::unique_ptr<coherence::PoolLock> lock_start(const Cluster& c, int k) {
+  const fs::path file = c.data(k).parent_path() / "start";
+  auto lock = std::make_unique<coherence::PoolLock>(file.c_str());
+  if (!lock->held()) fail("cannot lock {}.lock: {}", file.string(), strerror(errno));
+  return lock;
+}
+
 int start_servers(const Cluster& c, int node) {
   const auto locks = lock_starts(c, node);
+  auto memory_nodes = lock_memory_nodes(c);
   bool anybody_runs = c.any_runs();
   std::error_code unknown;
-  if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_nodes(c);  // it serves what has no name any more
-  check_pool(c, anybody_runs);
+  if (!c.on_hosts()) {  // there the daemons look at their files
+    if (!anybody_runs)  // a backend that its postmaster has left behind may still write its log
+      for (const int k : c.chosen(0))
+        if (!wait_until_unused(c, k)) fail("processes of primary {} are left from before, and do not end", k);
+    if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_nodes(c);  // it serves what has no name any more
+    check_pool(c, anybody_runs);
+  }
   std::vector<int> wanted;
   for (int k : c.chosen(node)) {
     if (c.postmaster(k) != 0) {
@@ -129,13 +143,15 @@ int start_servers(const Cluster& c, int node) {
       continue;
     }
     check_port_free(c, k);
-    wait_until_unused(c, k);
+    (void)wait_until_unused(c, k);  // or PostgreSQL says what is wrong
     wanted.push_back(k);
   }
-  check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));
+  check_memory(c, int(wanted.size()), c.on_hosts() ? planned_bytes(c) : bytes_to_load(c.pool(), c.saved_pool()));
   make_pool_dir(c);
   make_private_directory(c.socket_dir);
   start_memory_nodes(c);
+  memory_nodes.reset();
+  if (c.on_hosts() && !wanted.empty()) wait_for_memory_nodes(c);
   std::map<int, pid_t> started;
   for (int k : wanted)
     started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));

@@ -16,7 +16,17 @@ struct InitOptions {
   std::string data_from;              // copied instead of what initdb makes, if not empty
   bool fence_on_death = false;        // a primary's death ends all access to the pool, instead of being repaired
   std::string transport = "shm";      // how primaries reach the pool
-  int memory_port = 0;                // of tcp; 0: behind the primaries' ports
+  int memory_port = 0;                // of tcp and verbs; 0: behind the primaries' ports
+  std::string rdma_device;            // of verbs
+  int patience_s = kPatienceMinS;     // of tcp and verbs
+  // Of several hosts: the file that says what there is, its text, and which host this is.  Then the file says how many
+  // primaries there are, how large all is, and where they are.
+  std::string plan, plan_text, host;
+};
+
+struct CheckOptions {
+  std::string where;  // a plan's file, or the directory of a part
+  std::string host;   // empty: what is only true of some host is not looked at
 };
 
 struct MakePoolOptions {
@@ -65,6 +75,7 @@ int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node, bool immediate);
 int upgrade(const std::string& dir, int node);
 int status(const std::string& dir);
+int check_network(const CheckOptions& options);
 // `where`: the directory of a cluster; or, of a pool that make-pool has made, its file, and then where it is saved.
 int add_memory(const std::string& where, const std::string& size, const std::string& saved);
 int add_primary(const std::string& dir, int node);  // node 0: one more; else this one anew

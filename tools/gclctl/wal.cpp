@@ -15,6 +15,7 @@
 #include "coherence/base/crc32c.hpp"
 #include "coherence/region/memory_file.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/wal_segment.hpp"
 
 namespace gclctl {
 namespace wal_file {
@@ -92,6 +93,20 @@ class Stream {
       if (!file.open() || fsync(file.fd()) != 0) fail("cannot sync {}: {}", path.string(), strerror(errno));
     }
   }
+  // Whether a later segment than the one with that position has been begun (gclctl.hole-is-no-end).
+  bool goes_on_behind(uint64_t position) const {
+    const uint64_t stopped = position / segment_bytes_;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      const std::optional<uint64_t> segment = segment_of(entry.path().filename());
+      if (segment && *segment > stopped && has_page(*segment)) return true;
+    }
+    return false;
+  }
+  // What was read may have been written since.
+  void read_anew() {
+    page_at_ = ~uint64_t{0};
+    file_.reset();
+  }
   uint64_t head_bytes(uint64_t address) const {
     return address % segment_bytes_ == 0 ? sizeof(FirstPageHead) : sizeof(PageHead);
   }
@@ -101,14 +116,37 @@ class Stream {
     const uint64_t per_id = (uint64_t{1} << 32) / segment_bytes_;
     return directory_ / fmt::format("{:08X}{:08X}{:08X}", timeline_, segment / per_id, segment % per_id);
   }
+  // Of this timeline.
+  std::optional<uint64_t> segment_of(const std::string& name) const {
+    if (!is_segment_name(name) || std::stoul(name.substr(0, 8), nullptr, 16) != timeline_) return std::nullopt;
+    const uint64_t per_id = (uint64_t{1} << 32) / segment_bytes_;
+    return std::stoul(name.substr(8, 8), nullptr, 16) * per_id + std::stoul(name.substr(16), nullptr, 16);
+  }
+  // A segment that is kept for later use has pages of an earlier one, or none.
+  bool has_page(uint64_t segment) const {
+    const coherence::File file(open(path_of(segment).c_str(), O_RDONLY | O_CLOEXEC));
+    PageHead head;
+    for (uint64_t at = 0; at < segment_bytes_; at += kWalPage) {
+      if (!file.open() || !coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&head), sizeof head, at)) break;
+      if (head.magic == kPageMagic && head.address == segment * segment_bytes_ + at) return true;
+    }
+    return false;
+  }
+  // False: there is no such page.  Fails if it cannot be read.
   bool read(uint64_t address) {
     const uint64_t segment = address / segment_bytes_;
+    page_at_ = ~uint64_t{0};
     if (!file_ || segment_ != segment) {
       file_ = std::make_unique<coherence::File>(open(path_of(segment).c_str(), O_RDONLY | O_CLOEXEC));
       segment_ = segment;
+      if (!file_->open() && errno != ENOENT) fail("cannot read {}: {}", path_of(segment).string(), strerror(errno));
     }
-    page_at_ = ~uint64_t{0};
-    if (!file_->open() || !coherence::read_all(file_->fd(), page_, kWalPage, address % segment_bytes_)) return false;
+    if (!file_->open()) return false;
+    errno = 0;
+    if (!coherence::read_all(file_->fd(), page_, kWalPage, address % segment_bytes_)) {
+      if (errno != 0 && errno != EINTR) fail("cannot read {}: {}", path_of(segment).string(), strerror(errno));
+      return false;  // it is shorter
+    }
     const auto* head = reinterpret_cast<const PageHead*>(page_);
     if (head->magic != kPageMagic || head->address != address) return false;
     page_at_ = address;
@@ -132,7 +170,7 @@ std::optional<Start> find_start(const fs::path& directory, int looks = 10) {
   std::string oldest;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
-    if (name.size() != 24 || name.find_first_not_of("0123456789ABCDEF") != std::string::npos) continue;
+    if (!is_segment_name(name)) continue;
     const int newer = oldest.empty() ? 1 : name.compare(0, 8, oldest, 0, 8);
     if (newer > 0 || (newer == 0 && name < oldest)) oldest = name;
   }
@@ -183,11 +221,13 @@ class WalReader::Log {
  public:
   Log(const fs::path& directory, const wal_file::Start& start)
       : stream_(directory, start.timeline, start.head.segment_bytes, start.head.address), first_(start.head.address) {
-    if (start.head.info & wal_file::kContinues) ended_ = !stream_.take(nullptr, start.head.rest);
-    if (ended_) end_ = start.head.address;
+    if ((start.head.info & wal_file::kContinues) == 0 || stream_.take(nullptr, start.head.rest)) return;
+    ended_ = true;
+    end_ = start.head.address;
   }
   uint64_t first() const { return first_; }
   uint64_t end() const { return end_; }
+  bool ended() const { return ended_; }
   void to(uint64_t position) {
     stream_.to(position);
     previous_ = 0;
@@ -196,15 +236,38 @@ class WalReader::Log {
   void sync(uint64_t position) const { stream_.sync(position, end_); }
 
   bool next(WalRecord* record) {
-    while (!ended_ && !read(record)) {
+    while (!ended_) {
+      const uint64_t began = stream_.at();
+      if (read(record)) return true;
       const uint64_t goes_on = stream_.cut_off();
       ended_ = goes_on == 0;
+      if (ended_) goes_on_at_ = began;
       if (!ended_) stream_.to(goes_on);
     }
-    return !ended_;
+    return false;
+  }
+  // After the look at later segments what ended the log is read once more: its server may have written it since.
+  std::optional<uint64_t> hole() {
+    while (ended_ && stream_.goes_on_behind(stream_.at())) {
+      const uint64_t stopped = stream_.at();
+      if (goes_on_at_ == 0 || (!comes_further() && stream_.at() == stopped)) return stopped;
+    }
+    return std::nullopt;
   }
 
  private:
+  // Whether the record that ended the log is whole by now; then it is the next one.
+  bool comes_further() {
+    const uint64_t before = previous_, end = end_;
+    WalRecord record;
+    stream_.read_anew();
+    stream_.to(goes_on_at_);
+    ended_ = false;
+    const bool more = next(&record);
+    previous_ = before, end_ = end;
+    if (more) stream_.to(goes_on_at_);
+    return more;
+  }
   bool read(WalRecord* record) {
     stream_.to(wal_file::aligned(stream_.at()));
     if (!stream_.page()) return false;
@@ -229,6 +292,7 @@ class WalReader::Log {
   wal_file::Stream stream_;
   const uint64_t first_;
   uint64_t previous_ = 0, end_ = 0;
+  uint64_t goes_on_at_ = 0;  // where what ended the log begins
   bool ended_ = false;
   std::vector<std::byte> body_, main_;
 };
@@ -240,6 +304,8 @@ WalReader::WalReader(const fs::path& data) {
 WalReader::~WalReader() = default;
 uint64_t WalReader::first() const { return log_ ? log_->first() : 0; }
 uint64_t WalReader::end() const { return log_ ? log_->end() : 0; }
+bool WalReader::has_ended() const { return !log_ || log_->ended(); }
+std::optional<uint64_t> WalReader::hole() { return log_ ? log_->hole() : std::nullopt; }
 void WalReader::to(uint64_t position) {
   if (log_) log_->to(position);
 }

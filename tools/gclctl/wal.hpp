@@ -4,6 +4,11 @@
 // The format is PostgreSQL 15's (access/xlogrecord.h, access/xlog_internal.h).  Reading ends where the log does: at the
 // first record that is not whole, or does not follow the one before.  Behind a record that a crash has cut off it goes
 // on where the server did.
+//
+// gclctl.hole-is-no-end: A log whose end no crash explains has lost something, and is refused.  A server begins a
+//     segment when all before it are on the disk, and notes a checkpoint when its record is.  So there is a hole where
+//     the log ends before its server's last checkpoint, or in a segment that is not its last.  (A record that a loss of
+//     power has torn is in the last one, if only with its end: there the server goes on.)
 #pragma once
 
 #include <cstddef>
@@ -11,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace gclctl {
@@ -42,7 +48,11 @@ class WalReader {
   void to(uint64_t position);
   // The next record, until the next call; false: the log ends.
   bool next(WalRecord*);
-  uint64_t end() const;  // of the last record that was read; 0: none
+  uint64_t end() const;    // of the last record that was read; 0: none
+  bool has_ended() const;  // as far as was read
+  // Where there is a hole (gclctl.hole-is-no-end); nullopt: the log has not ended, or ends as it may.  Its server may
+  // be writing on.
+  std::optional<uint64_t> hole();
   // What was read from `position` on is on the disk then, whether or not its server has seen to that.  Fails if it
   // cannot be.
   void sync(uint64_t position) const;
