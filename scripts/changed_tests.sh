@@ -4,12 +4,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Lines of alternatives, few of which have parentheses: an expression of ctest's has nine pairs at most.
 tests_of() {
   case $1 in
     coherence/transport/tcp/*) echo 'test_(coherence|conformance|memnode)\.|fuzz\.' ;;
+    coherence/transport/verbs/*) echo 'test_coherence\.Verbs|rdma\.' ;;
+    coherence/latch/* | coherence/line/* | coherence/message/* | coherence/session*)
+      echo 'test_(coherence|conformance|bufmgr)\.'
+      printf '%s\n' 'test_model\.few' 'test_sim\.Sim/Seeds\..*/[01]' 'test_sim\.Sim/SurvivorSeeds\..*/[01]' ;;
     coherence/*) echo 'test_(coherence|conformance|bufmgr)\.' ;;
     bufmgr/*) echo 'test_(bufmgr|recovery|replacement)\.' ;;
-    recovery/*) echo 'test_(recovery|engine)\.' ;;
+    recovery/*)
+      echo 'test_(recovery|engine)\.'
+      printf '%s\n' 'test_sim\.Sim/SurvivorSeeds\..*/[01]' 'test_sim\.Sim/PoolSurvivorSeeds\..*/[01]' ;;
     extension/engine/*) echo 'test_engine\.' ;;
     extension/pg/* | sql/*) echo 'cluster\.(sql|views)$' ;;
     tests/cluster/*_test.py) echo "cluster\\.$(basename "$1" _test.py)\$" ;;
@@ -19,14 +26,22 @@ tests_of() {
     tests/conformance/* | tests/replacement/* | tests/sim/*) echo "test_$(cut -d/ -f2 <<<"$1")\\." ;;
     tests/fuzz/*) echo 'fuzz\.' ;;
     tests/model/*) echo 'test_model' ;;
+    tests/power/*) echo 'cluster\.power_loss$' ;;
+    tests/support/hooked_transport.hpp) echo 'test_engine\.' ;;
+    tests/support/*)
+      echo 'test_(coherence|conformance|bufmgr)\.'
+      printf '%s\n' 'test_recovery\.' 'test_memnode\.' 'test_sim\.Sim/Seeds\..*/[01]' ;;
+    tests/histories/*) echo 'histories' ;;
     tests/isolation/* | tests/regress/*) echo "$(cut -d/ -f2 <<<"$1")" ;;
     tests/isolation_suite/* | tests/accepted/* | scripts/fetch_isolation_suite.sh) echo 'isolation_suite' ;;
     tests/memnode/* | tools/memnode/*) echo 'test_memnode\.' ;;
-    tests/fuzz/*) echo 'fuzz\.' ;;
+    tests/rdma/* | scripts/fetch_guest_kernel.sh) echo 'rdma\.' ;;
     tests/scripts/*) echo 'scripts\.' ;;
-    tools/* | scripts/* | check | demo | docker/*) echo 'scripts\.' ;;
+    tools/* | scripts/* | check | demo | docker/* | tests/docker/*) echo 'scripts\.' ;;
     debian/* | META.json | tests/packages/*) echo 'packages\.' ;;
     bench/*) echo 'bench\.' ;;
+    cmake/* | CMakeLists.txt | CMakePresets.json | tests/CMakeLists.txt)
+      printf '%s\n' 'example\.' 'test_bufmgr\.' 'test_memnode\.' 'cluster\.sql$' ;;
   esac
 }
 

@@ -1,11 +1,12 @@
 # What ./demo, ./check and scripts/build_packages.sh share.  Sourced by bash with `set -euo pipefail`, from the repository's root.
 
 # What a Debian 12 lacks: to build what is PostgreSQL-free, and all.  postgresql-15 is the server itself.
-gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev libssl-dev)
+gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev libssl-dev libibverbs-dev)
 gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
-  libfmt-dev libcli11-dev libbenchmark-dev)
-gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git bzip2)
+  libfmt-dev libcli11-dev libtoml11-dev libbenchmark-dev)
+gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git bzip2
+  qemu-system-x86 iproute2 ibverbs-providers ibverbs-utils)
 gcl_packaging_packages=(build-essential dpkg-dev debhelper lintian debootstrap)
 gcl_container_packages=(docker.io docker-compose debootstrap)
 
@@ -55,7 +56,7 @@ build() {
 }
 
 # pristine_debian DIR: DIR/base, once, with what Debian calls minimal, its security updates, and certificates.  As root, by
-# who has locked DIR.
+# a script that has locked DIR.
 pristine_debian() {
   local base=$1/base
   [[ ! -e $base.done ]] || return 0

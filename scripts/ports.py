@@ -1,6 +1,6 @@
 """Successive ports for a cluster, reserved: two runs at the same time on one machine never get the same ones.
 
-A reservation is a socket bound to the port that never listens.  The next one who wants to reserve the port finds it
+A reservation is a socket bound to the port that never listens.  The next run that wants to reserve the port finds it
 bound; the server, which sets SO_REUSEADDR, may listen on it all the same (Linux looks at the option of both sockets).
 It holds through stop and start of the server and ends with its process, so there is nothing to clean up.
 

@@ -111,6 +111,12 @@ class Player:
         query = BLOCKED.format(pid) if self.gcl else f"SELECT pg_blocking_pids({pid}) <> '{{}}'"
         return self.look.one(query) == "t"
 
+    def roll_back_idle(self):
+        """A session that has no more to do, and is waited for: its transaction is one that the spec leaves open."""
+        for name, session in self.sessions.items():
+            if name not in self.running:
+                session.raw("ROLLBACK")
+
     def settle(self, final=False):
         """Until each session has answered or waits for another; `final`: has answered."""
         began, sent = time.monotonic(), dict.fromkeys(self.sessions, time.monotonic())
@@ -128,11 +134,12 @@ class Player:
                     sent[name] = time.monotonic()
                     moved = True
             now = time.monotonic()
-            if not self.running or not (moved or final) and all(
-                    now - sent[name] > UNLOOKED and self.blocked(name) for name in self.running):
-                if not any(self.sessions[name].ready(0) for name in self.running):
+            if not self.running or not moved and all(now - sent[name] > UNLOOKED and self.blocked(name) for name in self.running):
+                if any(self.sessions[name].ready(0) for name in self.running):
+                    continue
+                if not final or not self.running:
                     return
-                continue
+                self.roll_back_idle()
             if now - began > ANSWER_MAX:
                 raise Hang(f"{', '.join(self.running.values())}: neither an answer nor a wait that ends")
             if not moved:

@@ -1,5 +1,6 @@
 """Which tests `./check quick` runs, in a little repository with this one's folders."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
 BUFMGR, ENGINE, LOCKS = r"test_(bufmgr|recovery|replacement)\.", r"test_engine\.", r"cluster\.locks$"
+COHERENCE, SEEDS, SURVIVORS = r"test_(coherence|conformance|bufmgr)\.", r"test_sim\.Sim/Seeds\..*/[01]", r"test_sim\.Sim/SurvivorSeeds\..*/[01]"
 
 
 class ChangedTests(unittest.TestCase):
@@ -82,6 +84,36 @@ class ChangedTests(unittest.TestCase):
         self.commit("extension/engine/heap.cpp")
         self.git("checkout", "-q", "--detach", "HEAD~1")
         self.assert_chosen(BUFMGR)
+
+    def test_the_protocol_is_explored_and_simulated(self):
+        for file in ("latch/latch_word.hpp", "line/line_machine.cpp", "message/slots.hpp", "session/evictor.cpp", "session.cpp"):
+            self.commit(f"coherence/{file}")
+            self.assert_chosen(COHERENCE, r"test_model\.few", SEEDS, SURVIVORS)
+        self.commit("coherence/region/damage.cpp")
+        self.assert_chosen(COHERENCE)
+
+    def test_what_recovers_is_simulated_with_survivors(self):
+        self.commit("recovery/checkpoint.cpp")
+        self.assert_chosen(r"test_(recovery|engine)\.", SURVIVORS, r"test_sim\.Sim/PoolSurvivorSeeds\..*/[01]")
+
+    def test_what_tests_and_builds_are_made_of(self):
+        build = [r"example\.", r"test_bufmgr\.", r"test_memnode\.", r"cluster\.sql$"]
+        for file, *tests in (("tests/power/disk.cpp", r"cluster\.power_loss$"), ("tests/docker/compose.sh", r"scripts\."),
+                             ("tests/support/hooked_transport.hpp", ENGINE),
+                             ("tests/support/stores.hpp", COHERENCE, r"test_recovery\.", r"test_memnode\.", SEEDS),
+                             ("cmake/gcl_test.cmake", *build), ("CMakeLists.txt", *build)):
+            self.commit(file)
+            self.assert_chosen(*tests)
+
+    def test_whatever_changes_the_expression_is_one_of_ctests(self):
+        """It has nine pairs of parentheses at most, one of them around all (./check)."""
+        with open(os.path.join(SCRIPTS, "changed_tests.sh"), encoding="utf-8") as script:
+            patterns = re.search(r"case \$1 in(.*?)esac", script.read(), re.S)[1]
+        files = [file.strip().replace("*", "new") for case in re.findall(r"^    (\S.*?)\)(?: |$)", patterns, re.M) for file in case.split("|")]
+        self.commit(*files)
+        done = subprocess.run([os.path.join(self.dir, "scripts", "changed_tests.sh")], env=self.environment, text=True, capture_output=True, check=True)
+        self.assertGreater(len(files), 40)
+        self.assertLessEqual(done.stdout.count("("), 8)
 
     def test_the_first_commit_has_none_before_it(self):
         self.git("checkout", "-q", "--detach", "HEAD~1")

@@ -46,7 +46,7 @@ class Commands(unittest.TestCase):
                 self.assertEqual((1, ""), (code, out))
                 self.assertRegex(err, r"usage: (\./demo|\./check|docker/demo) \[")
 
-    def test_who_may_not_install_is_told_the_line_and_gets_2(self):
+    def test_a_user_who_may_not_install_is_told_the_line_and_gets_2(self):
         self.program("dpkg-query", "exit 1")
         self.program("sudo", "exit 1")
         self.program("apt-get", "echo apt-get was run")

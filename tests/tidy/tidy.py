@@ -3,7 +3,7 @@
 
 1. Layers: includes point one way only (extension/pg -> extension/engine, recovery -> bufmgr -> coherence), and nothing
    below extension/pg includes a PostgreSQL header.  So do those between folders (FOLDERS).  What says where the pool is
-   mapped (MAPPED) is included by who may touch it there (pool.mapped-by-its-own).
+   mapped (MAPPED) is included by files that may touch it there (pool.mapped-by-its-own).
 2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
 3. Size: a file of ours has fewer than 500 lines; a README.md has at most 800 words.
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
@@ -14,6 +14,10 @@
    its schema (sql_names.py); in the script, the extension's own have the schema that it is created in.
 9. Links of documents, and the paths of files that they name, lead somewhere (documents.py).
 10. A named rule is stated once, and what is cited is stated (rules.py).
+11. Sentences have their subject: neither he nor whoever, in C++ comments and documents, and none begins with a Who that
+    asks nothing.
+12. Prose of documents, and lines of C++ with a comment, have at most 120 characters.  Exempt in a document: tables, code
+    blocks, headings, and a line that is one link.
 """
 import os
 import pathlib
@@ -28,17 +32,19 @@ LAYERS = ["coherence", "bufmgr", "recovery", "extension/engine", "extension/pg"]
 APART = {"recovery", "extension/engine"}  # side by side: neither includes the other
 # The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
 FOLDERS = {
-    "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/tcp", "transport/shm", "session", "inspect"],
-    "coherence/transport": ["", "net", "tcp", "shm"],
+    "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/tcp", "transport/verbs", "transport/shm", "session", "inspect"],
+    "coherence/transport": ["", "net", "tcp", "verbs", "shm"],
+    "coherence/transport/tcp": ["base", "memory", "member", "message", "process"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
     "extension/engine": ["memory", "stop", "txn", "serializable", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
-    "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
+    "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "check", "workers", "stats"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
 MAPPED = re.compile(r"coherence/transport/shm/(?!local_pool\.)\w+\.hpp")
 MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|coherence/open_transport\.cpp|tools/gclctl/restart\.cpp|tools/memnode/|tests/|bench/")
 LINES_MAX = 500
 README_WORDS_MAX = 800
+WIDTH_MAX = 120
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
 POSTGRES = re.compile(
@@ -50,6 +56,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 CHANCE = re.compile(r"\b(std::random_device|std::rand|srand|rand_r|(?<![\w:.>])rand)\s*[({;]|std::this_thread::sleep")
 COMMENT = re.compile(r"//.*")
 USING = re.compile(r"^\s*using (?:\w+::)+(\w+);", re.M)
+NO_SUBJECT = re.compile(r"\b([Hh]e|[Hh]im|[Ww]hoever)\b|(?:^|[.:*]) *(?:// *)?Who (?!may\b|goes\b|is\b)[a-z]")
+NO_PROSE = re.compile(r"\s*(?:[|#]|(?:[-*+] )?(?:\[[^\]]*\]\(\S+\)|<?https?://\S+)[.,;]?$)")
+CODE_BLOCK = re.compile(r" *(```|~~~)")
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 
@@ -110,6 +119,21 @@ def unused_names(text):
             yield code.count("\n", 0, using.start(1)) + 1, f"{using.group(1)} is not used here"
 
 
+def long_lines(suffix, lines):
+    """Prose that is too wide: (line number, message)"""
+    block = None  # how the code block that the line is in began
+    for number, line in enumerate(lines, 1):
+        if suffix == ".md":
+            edge = CODE_BLOCK.match(line)
+            if edge and block in (None, edge.group(1)):
+                block = None if block else edge.group(1)
+            prose = not edge and not block and not NO_PROSE.match(line)
+        else:
+            prose = COMMENT.search(line) or line.lstrip().startswith(("/*", "* "))
+        if prose and len(line) > WIDTH_MAX:
+            yield number, f"{len(line)} characters; wrap it (max {WIDTH_MAX})"
+
+
 def names_in_sql(path, text):
     """(line number, message)."""
     if path.startswith("extension/pg/"):
@@ -137,6 +161,8 @@ def check_file(path, text, executable=True):
         yield 1, f"{len(text.split())} words; rules.md, design.md and rationale.md beside it have room (max {README_WORDS_MAX})"
     if suffix == ".cpp":
         yield from unused_names(text)
+    if suffix in CODE or suffix == ".md":
+        yield from long_lines(suffix, lines)
     if path.startswith("sql/") or (suffix in CODE and path.startswith("extension/pg/")):
         yield from names_in_sql(path, text)
     if text.startswith("#!") and not executable:
@@ -148,6 +174,9 @@ def check_file(path, text, executable=True):
             yield number, "trailing blanks"
         if LEFTOVER.search(line) and not path.startswith("tests/tidy/"):
             yield number, "a leftover: do it or open an issue"
+        prose = line if suffix == ".md" else "".join(COMMENT.findall(line)) if suffix in CODE else ""
+        if NO_SUBJECT.search(prose):
+            yield number, "a sentence without its subject: name the session, node, process or person"
         if suffix in CODE:
             for message in check_line(path, line):
                 yield number, message

@@ -35,9 +35,13 @@ class TidyFinds(unittest.TestCase):
         for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
                              ("coherence/member/a.cpp", "coherence/transport/shm/peers.hpp"), ("coherence/transport/a.cpp", "coherence/transport/shm/peers.hpp"),
                              ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/space/space_map.hpp"),
-                             ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp")):
+                             ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp"),
+                             ("coherence/transport/tcp/memory/a.cpp", "coherence/transport/tcp/member/lease.hpp"),
+                             ("coherence/transport/tcp/member/a.cpp", "coherence/transport/tcp/network_worker.hpp"),
+                             ("extension/pg/workers/a.cpp", "extension/pg/stats/sampler.hpp"), ("extension/pg/check/a.cpp", "extension/pg/stats/sampler.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
-        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("coherence/transport/shm/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/transport/memory.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
+        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("coherence/transport/shm/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/transport/memory.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp"),
+                             ("coherence/transport/tcp/member/a.cpp", "coherence/transport/tcp/memory/port.hpp"), ("coherence/transport/tcp/a.cpp", "coherence/transport/tcp/process/worker_process.hpp")):
             self.assertEqual("", messages(path, f'#include "{header}"\n'))
 
     def test_postgres_below_extension_pg(self):
@@ -67,6 +71,17 @@ class TidyFinds(unittest.TestCase):
             self.assertEqual("", messages(path, "one word\n" * 400))
         self.assertEqual("", messages("bufmgr/rules.md", "one word\n" * 1000))
 
+    def test_long_line(self):
+        prose, link = "word " * 25, "[a](https://x.y/" + "z" * 120 + ")"
+        for path, text in (("docs/a.md", f"{prose}.\n"), ("docs/a.md", f"- {prose}.\n"), ("docs/a.md", f"word {link}\n"),
+                           ("docs/a.md", f"```\nx\n```\n{prose}.\n"), ("bufmgr/a.cpp", f"// {prose}.\n"), ("bufmgr/a.cpp", f"int x;  // {prose}.\n"),
+                           ("bufmgr/a.cpp", f"/* x\n * {prose}. */\n")):
+            self.assertIn("max 120", messages(path, text), text)
+        for path, text in (("docs/a.md", "x" * 120 + "\n"), ("docs/a.md", f"| {prose} |\n"), ("docs/a.md", f"# {prose}.\n"), ("docs/a.md", f"{link}\n"),
+                           ("docs/a.md", f"- {link}.\n"), ("docs/a.md", f"  ```\n{prose}.\n  ```\n"), ("docs/a.md", f"```\n~~~\n{prose}.\n```\n"),
+                           ("bufmgr/a.cpp", f'run("{prose}.");\n'), ("tests/a.py", f"# {prose}.\n")):
+            self.assertEqual("", messages(path, text), text)
+
     def test_unused_name(self):
         self.assertIn("PageId is not used", messages("bufmgr/a.cpp", "using coherence::PageId;  // not PageId\n"))
         self.assertEqual("", messages("bufmgr/a.cpp", "using coherence::PageId;\nPageId page;\n"))
@@ -88,6 +103,14 @@ class TidyFinds(unittest.TestCase):
 
     def sql(self, text):
         return messages("extension/pg/a.cpp", f'constexpr const char* kQuery = R"sql({text})sql";\n')
+
+    def test_sentences_have_their_subject(self):
+        for words in ("He waits.", "whoever dies first", "the page of him", "It is free. Who waits looks again."):
+            self.assertTrue(messages("bufmgr/a.cpp", f"// {words}\n"), words)
+            self.assertTrue(messages("bufmgr/rules.md", f"{words}\n"), words)
+        for words in ("Who goes next:", "the session that waits", "which node asks, and who is meant"):
+            self.assertFalse(messages("bufmgr/a.cpp", f"// {words}\n"), words)
+        self.assertFalse(messages("bufmgr/a.cpp", "net::Who who;\n"))
 
     def test_names_in_sql_have_a_schema(self):
         for name, text in (("pg_class", "SELECT 1 FROM pg_class"), ("pg_am", "SELECT 1 FROM pg_catalog.pg_class c, pg_am a"),
@@ -129,6 +152,17 @@ class TidyFinds(unittest.TestCase):
             self.assertEqual(expected, len(list(rules.broken("a/c.cpp", text))), text)
         rules.note("a/c.hpp", "\n// area.one-writer: once more\n")
         self.assertEqual([2], [line for line, _ in rules.broken("a/c.hpp", "// area.one-writer: once more")])
+
+    def test_rules_that_python_states(self):
+        rules = Rules()
+        rules.note("a/b.py", '"""Of a module.\n\narea.in-docstring: one\n    and its second line\n"""\n# area.in-comment: two\n'
+                             'def f():\n    """area.of-function: three"""\n    return """\narea.in-text: none\n"""\n')
+        self.assertEqual({("area", "in-docstring"): [("a/b.py", 3)], ("area", "in-comment"): [("a/b.py", 6)], ("area", "of-function"): [("a/b.py", 8)]},
+                         rules.stated)
+        self.assertEqual(["area.in-text is stated nowhere"], [message for _, message in rules.broken("a/c.hpp", "// area.of-function, area.in-text")])
+        again = '\n"""area.in-docstring: once more"""\n'
+        rules.note("a/c.py", again)
+        self.assertEqual([2], [line for line, _ in rules.broken("a/c.py", again)])
 
 
 if __name__ == "__main__":
