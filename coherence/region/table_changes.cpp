@@ -6,8 +6,14 @@ namespace coherence {
 
 NodeInfo TableChanges::info(NodeId n) const noexcept {
   const NodeEntry& e = table_.node[n.value];
-  const MemberState state = e.state.load(std::memory_order_acquire);  // pairs with change()
-  return {state, e.incarnation.load(std::memory_order_relaxed), e.pid.load(std::memory_order_relaxed)};
+  NodeInfo seen;
+  do {                                                                 // region.state-of-incarnation
+    seen.state = e.state.load(std::memory_order_acquire);              // pairs with change()
+    seen.incarnation = e.incarnation.load(std::memory_order_acquire);  // pairs with publish()
+    seen.pid = e.pid.load(std::memory_order_relaxed);
+  } while (e.state.load(std::memory_order_acquire) != seen.state ||
+           e.incarnation.load(std::memory_order_relaxed) != seen.incarnation);
+  return seen;
 }
 
 NodeSet TableChanges::unrecorded() const noexcept {
@@ -114,7 +120,7 @@ void TableChanges::publish(NodeId id, uint64_t incarnation, const Joiner& who) n
   entry.pid_namespace.store(who.pid_namespace, std::memory_order_relaxed);
   entry.heartbeat_ns.store(who.now_ns, std::memory_order_relaxed);
   entry.by_links.store(who.by_links, std::memory_order_relaxed);
-  entry.incarnation.store(incarnation, std::memory_order_relaxed);
+  entry.incarnation.store(incarnation, std::memory_order_release);  // pairs with info()
   // This node has nothing of those that are dead, and what others said is about its former incarnation.
   for (uint32_t n = 0; n < nodes_max_; n++) {
     table_.node[n].quiesced.fetch_and(~NodeSet::of(id).bits);

@@ -6,6 +6,8 @@
 //     where only a bit changes, behind it.
 // region.bits-before-state: What is no longer true of a node is taken back before its state says so; what others said
 //     of a former incarnation is gone before the next one is live.
+// region.state-of-incarnation: A node's incarnation changes only while its state is absent; so a look that finds both
+//     as they were before has seen a state of that incarnation, and not what a former one was.
 //
 //   TableChanges changes(table, nodes_max);
 //   const uint64_t incarnation = changes.reserve();

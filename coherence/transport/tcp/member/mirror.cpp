@@ -62,7 +62,9 @@ void Mirror::take_node(NodeId node, const NodeRecord& record) noexcept {
   NodeEntry& entry = table_.node[node.value];
   Place& place = listens_at_[node.value];
   entry.pid.store(record.pid, std::memory_order_relaxed);
-  entry.incarnation.store(record.incarnation, std::memory_order_relaxed);
+  if (entry.incarnation.load(std::memory_order_relaxed) != record.incarnation)
+    entry.state.store(MemberState::kAbsent, std::memory_order_relaxed);    // region.state-of-incarnation
+  entry.incarnation.store(record.incarnation, std::memory_order_release);  // pairs with TableChanges::info()
   if (place.incarnation.load(std::memory_order_relaxed) != record.incarnation) {
     place.incarnation.store(0, std::memory_order_relaxed);
     racy_publish(place.text, record.listens_at, sizeof place.text);
