@@ -1,6 +1,8 @@
 // Many threads on many nodes and few pages: nothing is lost, nothing is stale, all end.
+#include <algorithm>
 #include <chrono>
 #include <random>
+#include <vector>
 
 #include "cluster.hpp"
 #include "tests/support/longer.hpp"
@@ -67,8 +69,9 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
 }
 
 // coherence.readers-stand-back, and the priority of parked requests: a node that wants a page that others use in a loop
-// gets it after a few requests.  How many, depends on which of the others has a processor: the rule itself is asserted
-// by the simulator's checker of fairness (tests/sim), which decides that.
+// gets it after a few requests.  How many, depends on which of the others has a processor: a requester goes on asking
+// a node that has lost its own while a grant was on the way to it.  So single turns have no bound here; the rule itself
+// is asserted by the simulator's checker of fairness (tests/sim), which decides who runs.
 void Stress::one_among_many(bool one_writes, bool many_write) {
   constexpr int kNodes = 3, kThreads = 2, kTurnsMin = 20, kTurnsMax = 200;
   const auto end = Clock::now() + std::chrono::seconds(10);
@@ -95,18 +98,21 @@ void Stress::one_among_many(bool one_writes, bool many_write) {
     const Counters& c = one.counters();
     return c.get(Counter::kPeerInvSent) + c.get(Counter::kPeerRdSent) + c.get(Counter::kPeerWrSent);
   };
-  uint64_t most = 0, turns = 0;
-  for (; turns < kTurnsMax && (turns < kTurnsMin || Clock::now() < end); turns++) {
+  std::vector<uint64_t> per_turn;
+  while (per_turn.size() < kTurnsMax && (per_turn.size() < kTurnsMin || Clock::now() < end)) {
     const uint64_t before = requests(), seen = used;
     while (used == seen) std::this_thread::yield();  // they have it again
     ASSERT_TRUE(use(*nodes[0], one, one_writes));
-    most = std::max(most, requests() - before);
+    per_turn.push_back(requests() - before);
   }
   stop = true;
   for (auto& t : many) t.join();
-  printf("%lu turns, %.1f requests each, at most %lu\n", turns, double(requests()) / double(turns), most);
+  std::sort(per_turn.begin(), per_turn.end());
+  const uint64_t turns = per_turn.size(), of_nine_tenths = per_turn[turns * 9 / 10];
+  printf("%lu turns, %.1f requests each, nine tenths at most %lu, all at most %lu\n", turns,
+         double(requests()) / double(turns), of_nine_tenths, per_turn.back());
   EXPECT_LT(requests(), turns * 32);
-  EXPECT_LT(most, 100u);
+  EXPECT_LT(of_nine_tenths, 32u);
 }
 
 TEST_F(Stress, AWriterGetsPastTheReadersOfOtherNodes) { one_among_many(true, false); }
