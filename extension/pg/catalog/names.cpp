@@ -38,23 +38,4 @@ Oid find_where_made(const RangeVar* name) {
   return unless_gone(get_relname_relid(name->relname, RangeVarGetCreationNamespace(name)));
 }
 
-bool keeps_names(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_AlterTableStmt:  // a view may have lost what it was local for
-      return reinterpret_cast<const AlterTableStmt*>(statement)->objtype != OBJECT_VIEW;
-    case T_AlterSeqStmt:
-    case T_GrantStmt:
-    case T_CreateTrigStmt:
-    case T_RuleStmt:
-    case T_CreatePolicyStmt:
-    case T_AlterPolicyStmt:
-    case T_CreateStatsStmt:
-    case T_CommentStmt:
-    case T_SecLabelStmt:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace gcl

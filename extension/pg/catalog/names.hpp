@@ -16,7 +16,4 @@ Oid find_where_made(const RangeVar* name);  // the same, of one that CREATE woul
 void begin_names();
 bool names_met_what_has_gone();
 
-// Whether the statement's names still mean, when it has run, what it changed.
-bool keeps_names(const Node* statement);
-
 }  // namespace gcl

@@ -7,7 +7,6 @@
 #include "extension/pg/ddl/classify/ddl_scope.hpp"
 #include "extension/pg/ddl/classify/object_scope.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
-#include "extension/pg/ddl/classify/rights.hpp"
 #include "extension/pg/ddl/classify/role_scope.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 #include "extension/pg/ddl/classify/table_scope.hpp"
@@ -113,8 +112,9 @@ void pass_on_local(const Call& call) {
   Node* node = call.statement->utilityStmt;
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
   pass_on_as(kind_of_local(node), call);
-  if (keeps_names(node) && plan_ddl(node).scope == DdlScope::kCluster) raise_changed_names();
-  if (changes_ties(node) && plan_ddl(node).was_shared)
+  const AskedAgain asked = asked_again(node);
+  if (asked == AskedAgain::kNames && plan_ddl(node).scope == DdlScope::kCluster) raise_changed_names();
+  if (asked == AskedAgain::kTies && plan_ddl(node).was_shared)
     refuse_replacement("it would become every primary's, and be on this one only");
 }
 
@@ -335,13 +335,13 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
 
 // `before`: the plan, before there was a lock.
 void run_everywhere(const Call& call, const DdlPlan& before) {
-  if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
+  if (!has_rights(call.statement->utilityStmt)) refuse_for_rights(call);
   open_ddl_transaction_for(call, before);
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
-  if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
+  if (!has_rights(call.statement->utilityStmt)) refuse_for_rights(call);
   open_ddl_transaction_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) lock_everywhere(plan.targets);

@@ -22,32 +22,65 @@ bool names_tablespace(const List* options) {
   return false;
 }
 
-const char* name_if(ObjectType type, const Node* name) { return type == OBJECT_DATABASE ? strVal(name) : nullptr; }
+bool always(const Node*) { return true; }
+bool keeps_tablespace(const Node* statement) {  // tablespaces are each primary's own
+  return !names_tablespace(as<AlterDatabaseStmt>(statement)->options);
+}
+bool names_some(const Node* statement) {
+  const auto* grant = as<GrantStmt>(statement);
+  return grant->targtype == ACL_TARGET_OBJECT && is_type_of_cluster(grant->objtype);
+}
+template <class Statement, ObjectType Statement::*type>
+bool by_type(const Node* statement) {
+  return is_type_of_cluster(as<Statement>(statement)->*type);
+}
 
-// The one database that the statement is about and that another primary may not have; null: none, or several.
-const char* database_of(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_CreatedbStmt:
-      return as<CreatedbStmt>(statement)->dbname;
-    case T_DropdbStmt:
-      return as<DropdbStmt>(statement)->dbname;
-    case T_AlterDatabaseStmt:
-      return as<AlterDatabaseStmt>(statement)->dbname;
-    case T_AlterDatabaseSetStmt:
-      return as<AlterDatabaseSetStmt>(statement)->dbname;
-    case T_AlterRoleSetStmt:
-      return as<AlterRoleSetStmt>(statement)->database;
-    case T_RenameStmt:
-      return as<RenameStmt>(statement)->renameType == OBJECT_DATABASE ? as<RenameStmt>(statement)->subname : nullptr;
-    case T_AlterOwnerStmt:
-      return name_if(as<AlterOwnerStmt>(statement)->objectType, as<AlterOwnerStmt>(statement)->object);
-    case T_CommentStmt:
-      return name_if(as<CommentStmt>(statement)->objtype, as<CommentStmt>(statement)->object);
-    case T_SecLabelStmt:
-      return name_if(as<SecLabelStmt>(statement)->objtype, as<SecLabelStmt>(statement)->object);
-    default:
-      return nullptr;
-  }
+template <class Statement, char* Statement::*name>
+const char* named(const Node* statement) {
+  return as<Statement>(statement)->*name;
+}
+template <class Statement, ObjectType Statement::*type, Node* Statement::*object>
+const char* if_database(const Node* statement) {
+  return as<Statement>(statement)->*type == OBJECT_DATABASE ? strVal(as<Statement>(statement)->*object) : nullptr;
+}
+const char* renamed_database(const Node* statement) {
+  const auto* rename = as<RenameStmt>(statement);
+  return rename->renameType == OBJECT_DATABASE ? rename->subname : nullptr;
+}
+const char* no_database(const Node*) { return nullptr; }
+
+struct ClusterKind {
+  NodeTag tag;
+  bool (*is_of_cluster)(const Node*);
+  const char* (*database)(
+      const Node*);  // the one that it is about and another primary may not have; null: none, several
+};
+
+constexpr ClusterKind kClusterKinds[] = {
+    {T_AlterDatabaseSetStmt, always, named<AlterDatabaseSetStmt, &AlterDatabaseSetStmt::dbname>},
+    {T_AlterDatabaseStmt, keeps_tablespace, named<AlterDatabaseStmt, &AlterDatabaseStmt::dbname>},
+    {T_AlterOwnerStmt, by_type<AlterOwnerStmt, &AlterOwnerStmt::objectType>,
+     if_database<AlterOwnerStmt, &AlterOwnerStmt::objectType, &AlterOwnerStmt::object>},
+    {T_AlterRoleSetStmt, always, named<AlterRoleSetStmt, &AlterRoleSetStmt::database>},
+    {T_AlterRoleStmt, always, no_database},
+    {T_CommentStmt, by_type<CommentStmt, &CommentStmt::objtype>,
+     if_database<CommentStmt, &CommentStmt::objtype, &CommentStmt::object>},
+    {T_CreateRoleStmt, always, no_database},
+    {T_CreatedbStmt, always, named<CreatedbStmt, &CreatedbStmt::dbname>},
+    {T_DropRoleStmt, always, no_database},
+    {T_DropdbStmt, always, named<DropdbStmt, &DropdbStmt::dbname>},
+    {T_GrantRoleStmt, always, no_database},
+    {T_GrantStmt, names_some, no_database},
+    {T_RenameStmt, by_type<RenameStmt, &RenameStmt::renameType>, renamed_database},
+    {T_SecLabelStmt, by_type<SecLabelStmt, &SecLabelStmt::objtype>,
+     if_database<SecLabelStmt, &SecLabelStmt::objtype, &SecLabelStmt::object>},
+};
+
+// Null: never of the cluster.
+const ClusterKind* cluster_kind_of(const Node* statement) {
+  for (const ClusterKind& kind : kClusterKinds)
+    if (kind.tag == nodeTag(statement)) return &kind;
+  return nullptr;
 }
 
 constexpr const char* kLocalHint =
@@ -57,38 +90,14 @@ constexpr const char* kLocalHint =
 }  // namespace
 
 bool is_of_cluster(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_CreateRoleStmt:
-    case T_AlterRoleStmt:
-    case T_AlterRoleSetStmt:
-    case T_DropRoleStmt:
-    case T_GrantRoleStmt:
-    case T_CreatedbStmt:
-    case T_DropdbStmt:
-    case T_AlterDatabaseSetStmt:
-      return true;
-    case T_AlterDatabaseStmt:  // tablespaces are each primary's own
-      return !names_tablespace(as<AlterDatabaseStmt>(statement)->options);
-    case T_RenameStmt:
-      return is_type_of_cluster(as<RenameStmt>(statement)->renameType);
-    case T_AlterOwnerStmt:
-      return is_type_of_cluster(as<AlterOwnerStmt>(statement)->objectType);
-    case T_CommentStmt:
-      return is_type_of_cluster(as<CommentStmt>(statement)->objtype);
-    case T_SecLabelStmt:
-      return is_type_of_cluster(as<SecLabelStmt>(statement)->objtype);
-    case T_GrantStmt:
-      return as<GrantStmt>(statement)->targtype == ACL_TARGET_OBJECT &&
-             is_type_of_cluster(as<GrantStmt>(statement)->objtype);
-    default:
-      return false;
-  }
+  const ClusterKind* kind = cluster_kind_of(statement);
+  return kind && kind->is_of_cluster(statement);
 }
 
 DdlPlan plan_of_cluster(const Node* statement) {
   DdlPlan plan = everywhere();
   plan.shared = true;
-  plan.database = database_of(statement);
+  plan.database = cluster_kind_of(statement)->database(statement);
   if (plan.database) plan.to_database = DdlDatabase::kAlters;
   if (plan.database && IsA(statement, RenameStmt)) plan.to_database = DdlDatabase::kRenames;
   if (IsA(statement, CreatedbStmt)) plan.to_database = DdlDatabase::kMakes;

@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/classify/foreign_keys.hpp"
 #include "extension/pg/ddl/classify/object_scope.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
+#include "extension/pg/ddl/classify/rights.hpp"
 #include "extension/pg/ddl/classify/role_scope.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 #include "extension/pg/ddl/classify/table_scope.hpp"
@@ -207,66 +208,70 @@ DdlPlan plan_alter_extension(const AlterExtensionStmt* statement) {
   return strcmp(statement->extname, kExtensionName) == 0 ? everywhere() : local();
 }
 
-constexpr StatementPlanner kPlanners[] = {
+constexpr StatementKind kKinds[] = {
     {T_AlterExtensionStmt, planned_by<plan_alter_extension>},
-    {T_AlterObjectSchemaStmt, planned_by<plan_object_schema>},
-    {T_AlterPolicyStmt, planned_by<plan_alter_policy>},
-    {T_AlterSeqStmt, planned_by<plan_alter_sequence>},
-    {T_AlterTableStmt, planned_by<plan_alter>},
+    {T_AlterObjectSchemaStmt, planned_by<plan_object_schema>, rights_for<AlterObjectSchemaStmt>},
+    {T_AlterPolicyStmt, planned_by<plan_alter_policy>, rights_for<AlterPolicyStmt>, AskedAgain::kNames},
+    {T_AlterSeqStmt, planned_by<plan_alter_sequence>, rights_for<AlterSeqStmt>, AskedAgain::kNames},
+    {T_AlterTableStmt, planned_by<plan_alter>, rights_for<AlterTableStmt>, AskedAgain::kNames},
     {T_ClusterStmt, planned_by<plan_cluster>},
     {T_CreateExtensionStmt, planned_by<plan_extension>},
     {T_CreateForeignTableStmt, planned_by<plan_foreign_table>},
-    {T_CreatePolicyStmt, planned_by<plan_policy>},
+    {T_CreatePolicyStmt, planned_by<plan_policy>, rights_for<CreatePolicyStmt>, AskedAgain::kNames},
     {T_CreateSchemaStmt, planned_by<plan_schema>},
     {T_CreateSeqStmt, planned_by<plan_create_sequence>},
-    {T_CreateStmt, planned_by<plan_create_table>},
+    {T_CreateStmt, planned_by<plan_create_table>, rights_for<CreateStmt>},
     {T_CreateTableAsStmt, planned_by<plan_create_table_as>},
-    {T_CreateTrigStmt, planned_by<plan_trigger>},
-    {T_DropOwnedStmt, planned_by<plan_drop_owned>},
-    {T_DropStmt, planned_by<plan_drop>},
-    {T_GrantStmt, planned_by<plan_grant>},
-    {T_IndexStmt, planned_by<plan_index>},
+    {T_CreateTrigStmt, planned_by<plan_trigger>, rights_for<CreateTrigStmt>, AskedAgain::kNames},
+    {T_DropOwnedStmt, planned_by<plan_drop_owned>, rights_for<DropOwnedStmt>},
+    {T_DropStmt, planned_by<plan_drop>, rights_for<DropStmt>},
+    {T_GrantStmt, planned_by<plan_grant>, nullptr, AskedAgain::kNames},
+    {T_IndexStmt, planned_by<plan_index>, rights_for<IndexStmt>},
     {T_LockStmt, planned_here},  // concerns us, and is no DDL
-    {T_ReassignOwnedStmt, planned_by<plan_reassign_owned>},
+    {T_ReassignOwnedStmt, planned_by<plan_reassign_owned>, rights_for<ReassignOwnedStmt>},
     {T_ReindexStmt, planned_by<plan_reindex>},
-    {T_RenameStmt, planned_by<plan_rename>},
-    {T_RuleStmt, planned_by<plan_rule>},
-    {T_TruncateStmt, planned_by<plan_truncate>},
+    {T_RenameStmt, planned_by<plan_rename>, rights_for<RenameStmt>},
+    {T_RuleStmt, planned_by<plan_rule>, rights_for<RuleStmt>, AskedAgain::kNames},
+    {T_TruncateStmt, planned_by<plan_truncate>, rights_for<TruncateStmt>},
     {T_VacuumStmt, planned_by<plan_vacuum>},
 };
 
 // The rows by their tags: every utility statement looks for its own.
-class Planners {
+class Kinds {
  public:
-  Planners() {
-    add(kPlanners);
-    add(object_planners());
+  Kinds() {
+    add(kKinds);
+    add(object_kinds());
   }
-  auto of(NodeTag tag) const { return uint64_t(tag) < kTags ? by_tag_[tag] : nullptr; }
+  const StatementKind* of(const Node* statement) const {
+    const auto tag = uint64_t(nodeTag(statement));
+    return tag < kTags ? by_tag_[tag] : nullptr;
+  }
 
  private:
   static constexpr uint64_t kTags = 1024;  // those of PostgreSQL 15 are below 600
 
-  void add(std::span<const StatementPlanner> rows) {
-    for (const StatementPlanner& row : rows) {
+  void add(std::span<const StatementKind> rows) {
+    for (const StatementKind& row : rows) {
       VERIFY(uint64_t(row.tag) < kTags && by_tag_[row.tag] == nullptr);
-      by_tag_[row.tag] = row.plan;
+      by_tag_[row.tag] = &row;
     }
   }
 
-  decltype(StatementPlanner::plan) by_tag_[kTags] = {};
+  const StatementKind* by_tag_[kTags] = {};
 };
 
-auto planner_of(const Node* statement) {
-  static const Planners planners;
-  return planners.of(nodeTag(statement));
+// Null: one without a row.
+const StatementKind* kind_of(const Node* statement) {
+  static const Kinds kinds;
+  return kinds.of(statement);
 }
 
 DdlPlan plan_statement(Node* statement) {
   if (is_of_cluster(statement)) return plan_of_cluster(statement);
-  const auto plan = planner_of(statement);
-  if (!plan || (!OidIsValid(gcl_access_method()) && !IsA(statement, CreateExtensionStmt))) return local();
-  return plan(statement);
+  const StatementKind* kind = kind_of(statement);
+  if (!kind || (!OidIsValid(gcl_access_method()) && !IsA(statement, CreateExtensionStmt))) return local();
+  return kind->plan(statement);
 }
 
 }  // namespace
@@ -290,7 +295,20 @@ void use_heap_instead(Node* statement) {
   if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->accessMethod = heap;
 }
 
-bool may_concern_us(const Node* statement) { return planner_of(statement) != nullptr || is_of_cluster(statement); }
+bool may_concern_us(const Node* statement) { return kind_of(statement) != nullptr || is_of_cluster(statement); }
+
+bool has_rights(const Node* statement) {
+  const StatementKind* kind = kind_of(statement);
+  return !kind || !kind->has_rights || kind->has_rights(statement);
+}
+
+AskedAgain asked_again(const Node* statement) {
+  // A view may have lost what it was local for.
+  if (IsA(statement, AlterTableStmt) && reinterpret_cast<const AlterTableStmt*>(statement)->objtype == OBJECT_VIEW)
+    return AskedAgain::kNothing;
+  const StatementKind* kind = kind_of(statement);
+  return kind ? kind->asked_again : AskedAgain::kNothing;
+}
 
 DdlPlan plan_ddl(Node* statement) {
   DdlPlan plan;

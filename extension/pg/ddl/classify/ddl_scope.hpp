@@ -9,7 +9,7 @@
 //     ddl.names-decide-unlocked).
 #pragma once
 
-#include "extension/pg/ddl/classify/ddl_plan.hpp"
+#include "extension/pg/ddl/classify/statement_kind.hpp"
 
 namespace gcl {
 
@@ -18,6 +18,10 @@ bool may_concern_us(const Node* statement);
 
 // May raise; takes no locks.
 DdlPlan plan_ddl(Node* statement);
+
+// Whether the user has the right to it, before anything is locked for it (ddl.no-lock-without-right, rights.hpp).
+bool has_rights(const Node* statement);
+AskedAgain asked_again(const Node* statement);
 
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);

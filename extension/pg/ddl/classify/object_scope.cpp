@@ -4,6 +4,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/classify/publications.hpp"
+#include "extension/pg/ddl/classify/rights.hpp"
 #include "extension/pg/ddl/objects/domain_columns.hpp"
 #include "extension/pg/ddl/objects/shared_or_local.hpp"
 
@@ -256,62 +257,48 @@ DdlPlan plan_publication(const Node* statement) {
 }
 
 // Where nothing else is said (ddl.made-objects-judged-after).
-constexpr StatementPlanner kObjectPlanners[] = {
+constexpr StatementKind kObjectKinds[] = {
     {T_AlterCollationStmt, planned_by<plan_collation>},
     {T_AlterDefaultPrivilegesStmt, planned_everywhere},
-    {T_AlterDomainStmt, planned_by<plan_alter_domain>},
+    {T_AlterDomainStmt, planned_by<plan_alter_domain>, rights_for<AlterDomainStmt>},
     {T_AlterEnumStmt, planned_by<plan_alter_enum>},
     {T_AlterEventTrigStmt, planned_by<plan_event_trigger>},
     {T_AlterExtensionContentsStmt, planned_by<plan_member>},
-    {T_AlterFunctionStmt, planned_by<plan_alter_function>},
-    {T_AlterObjectDependsStmt, planned_by<plan_dependence>},
-    {T_AlterOpFamilyStmt, planned_by<plan_alter_family>},
-    {T_AlterOperatorStmt, planned_by<plan_alter_operator>},
+    {T_AlterFunctionStmt, planned_by<plan_alter_function>, nullptr, AskedAgain::kTies},
+    {T_AlterObjectDependsStmt, planned_by<plan_dependence>, rights_for<AlterObjectDependsStmt>},
+    {T_AlterOpFamilyStmt, planned_by<plan_alter_family>, nullptr, AskedAgain::kTies},
+    {T_AlterOperatorStmt, planned_by<plan_alter_operator>, nullptr, AskedAgain::kTies},
     {T_AlterOwnerStmt, planned_by<plan_owner>},
     {T_AlterPublicationStmt, planned_by<plan_publication>},
     {T_AlterStatsStmt, planned_by<plan_alter_statistics>},
-    {T_AlterTSConfigurationStmt, planned_by<plan_alter_configuration>},
-    {T_AlterTSDictionaryStmt, planned_by<plan_alter_dictionary>},
+    {T_AlterTSConfigurationStmt, planned_by<plan_alter_configuration>, nullptr, AskedAgain::kTies},
+    {T_AlterTSDictionaryStmt, planned_by<plan_alter_dictionary>, nullptr, AskedAgain::kTies},
     {T_AlterTableMoveAllStmt, planned_by<plan_move_all>},
-    {T_AlterTypeStmt, planned_by<plan_alter_type>},
-    {T_CommentStmt, planned_by<plan_comment>},
+    {T_AlterTypeStmt, planned_by<plan_alter_type>, nullptr, AskedAgain::kTies},
+    {T_CommentStmt, planned_by<plan_comment>, nullptr, AskedAgain::kNames},
     {T_CompositeTypeStmt, planned_everywhere},
     {T_CreateCastStmt, planned_everywhere},
     {T_CreateConversionStmt, planned_everywhere},
     {T_CreateDomainStmt, planned_everywhere},
     {T_CreateEnumStmt, planned_everywhere},
     {T_CreateEventTrigStmt, planned_everywhere},
-    {T_CreateFunctionStmt, planned_by<plan_function>},
+    {T_CreateFunctionStmt, planned_by<plan_function>, nullptr, AskedAgain::kTies},
     {T_CreateOpClassStmt, planned_everywhere},
     {T_CreateOpFamilyStmt, planned_everywhere},
     {T_CreatePLangStmt, planned_everywhere},
     {T_CreatePublicationStmt, planned_by<plan_publication>},
     {T_CreateRangeStmt, planned_everywhere},
-    {T_CreateStatsStmt, planned_by<plan_statistics>},
+    {T_CreateStatsStmt, planned_by<plan_statistics>, rights_for<CreateStatsStmt>, AskedAgain::kNames},
     {T_CreateTransformStmt, planned_everywhere},
     {T_DefineStmt, planned_everywhere},
-    {T_SecLabelStmt, planned_by<plan_label>},
-    {T_ViewStmt, planned_by<plan_view>},
+    {T_SecLabelStmt, planned_by<plan_label>, nullptr, AskedAgain::kNames},
+    {T_ViewStmt, planned_by<plan_view>, rights_for<ViewStmt>, AskedAgain::kTies},
 };
 
 }  // namespace
 
-std::span<const StatementPlanner> object_planners() { return kObjectPlanners; }
+std::span<const StatementKind> object_kinds() { return kObjectKinds; }
 
 bool replaces(const Node* statement) { return IsA(statement, ViewStmt) || IsA(statement, CreateFunctionStmt); }
-
-bool changes_ties(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_AlterFunctionStmt:
-    case T_AlterOpFamilyStmt:
-    case T_AlterOperatorStmt:
-    case T_AlterTSConfigurationStmt:
-    case T_AlterTSDictionaryStmt:
-    case T_AlterTypeStmt:
-      return true;
-    default:
-      return replaces(statement);
-  }
-}
 
 }  // namespace gcl

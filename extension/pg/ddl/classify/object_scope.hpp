@@ -7,15 +7,13 @@
 //     before it runs, by their names.
 #pragma once
 
-#include "extension/pg/ddl/classify/statement_planner.hpp"
+#include "extension/pg/ddl/classify/statement_kind.hpp"
 
 namespace gcl {
 
-std::span<const StatementPlanner> object_planners();
+std::span<const StatementKind> object_kinds();
 // A view or a function.
 bool replaces(const Node* statement);
-// Whether it may tie an object to something local, or untie it, and its plan says what the object was (was_shared).
-bool changes_ties(const Node* statement);
 // Of the object, or the objects, that these names stand for.  May raise.
 DdlPlan plan_for(ObjectType type, Node* name);
 DdlPlan plan_for_all(ObjectType type, const List* names);

@@ -132,61 +132,62 @@ bool has_roles(const List* specs) {
 
 }  // namespace
 
-bool has_rights_for(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_AlterTableStmt:
-      return may_alter(reinterpret_cast<const AlterTableStmt*>(statement));
-    case T_RenameStmt:
-      return owns(reinterpret_cast<const RenameStmt*>(statement)->relation);
-    case T_AlterObjectSchemaStmt:
-      return owns(reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->relation);
-    case T_AlterSeqStmt:
-      require_owner(reinterpret_cast<const AlterSeqStmt*>(statement)->sequence);
-      return true;
-    case T_AlterObjectDependsStmt:
-      require_owner(reinterpret_cast<const AlterObjectDependsStmt*>(statement)->relation);
-      return true;
-    case T_RuleStmt:
-      require_owner(reinterpret_cast<const RuleStmt*>(statement)->relation);
-      return true;
-    case T_CreatePolicyStmt:
-      return owns(reinterpret_cast<const CreatePolicyStmt*>(statement)->table);
-    case T_AlterPolicyStmt:
-      return owns(reinterpret_cast<const AlterPolicyStmt*>(statement)->table);
-    case T_ViewStmt: {
-      const auto* view = reinterpret_cast<const ViewStmt*>(statement);
-      return !view->replace || owns(find_where_made(view->view));
-    }
-    case T_IndexStmt:
-      return owns(reinterpret_cast<const IndexStmt*>(statement)->relation);
-    case T_CreateStmt: {
-      const auto* create = reinterpret_cast<const CreateStmt*>(statement);
-      const bool is_there = create->if_not_exists && OidIsValid(find_where_made(create->relation));
-      if (!is_there) require_owner_of_all(create->inhRelations);
-      return true;
-    }
-    case T_CreateStatsStmt:
-      require_owner_of_measured(reinterpret_cast<const CreateStatsStmt*>(statement)->relations);
-      return true;
-    case T_CreateTrigStmt: {
-      const RangeVar* relation = reinterpret_cast<const CreateTrigStmt*>(statement)->relation;
-      require(owns_or_may(relation, ACL_TRIGGER), ACLCHECK_NO_PRIV, relation);
-      return true;
-    }
-    case T_TruncateStmt:
-      return may_truncate(reinterpret_cast<const TruncateStmt*>(statement));
-    case T_DropStmt:
-      return may_drop(reinterpret_cast<const DropStmt*>(statement));
-    case T_AlterDomainStmt:
-      require_domain(reinterpret_cast<const AlterDomainStmt*>(statement)->typeName);
-      return true;
-    case T_DropOwnedStmt:
-      return has_roles(reinterpret_cast<const DropOwnedStmt*>(statement)->roles);
-    case T_ReassignOwnedStmt:
-      return has_roles(reinterpret_cast<const ReassignOwnedStmt*>(statement)->roles);
-    default:
-      return true;
-  }
+bool has_rights_for(const AlterTableStmt* statement) { return may_alter(statement); }
+
+bool has_rights_for(const RenameStmt* statement) { return owns(statement->relation); }
+
+bool has_rights_for(const AlterObjectSchemaStmt* statement) { return owns(statement->relation); }
+
+bool has_rights_for(const AlterSeqStmt* statement) {
+  require_owner(statement->sequence);
+  return true;
 }
+
+bool has_rights_for(const AlterObjectDependsStmt* statement) {
+  require_owner(statement->relation);
+  return true;
+}
+
+bool has_rights_for(const RuleStmt* statement) {
+  require_owner(statement->relation);
+  return true;
+}
+
+bool has_rights_for(const CreatePolicyStmt* statement) { return owns(statement->table); }
+
+bool has_rights_for(const AlterPolicyStmt* statement) { return owns(statement->table); }
+
+bool has_rights_for(const ViewStmt* statement) { return !statement->replace || owns(find_where_made(statement->view)); }
+
+bool has_rights_for(const IndexStmt* statement) { return owns(statement->relation); }
+
+bool has_rights_for(const CreateStmt* statement) {
+  const bool is_there = statement->if_not_exists && OidIsValid(find_where_made(statement->relation));
+  if (!is_there) require_owner_of_all(statement->inhRelations);
+  return true;
+}
+
+bool has_rights_for(const CreateStatsStmt* statement) {
+  require_owner_of_measured(statement->relations);
+  return true;
+}
+
+bool has_rights_for(const CreateTrigStmt* statement) {
+  require(owns_or_may(statement->relation, ACL_TRIGGER), ACLCHECK_NO_PRIV, statement->relation);
+  return true;
+}
+
+bool has_rights_for(const TruncateStmt* statement) { return may_truncate(statement); }
+
+bool has_rights_for(const DropStmt* statement) { return may_drop(statement); }
+
+bool has_rights_for(const AlterDomainStmt* statement) {
+  require_domain(statement->typeName);
+  return true;
+}
+
+bool has_rights_for(const DropOwnedStmt* statement) { return has_roles(statement->roles); }
+
+bool has_rights_for(const ReassignOwnedStmt* statement) { return has_roles(statement->roles); }
 
 }  // namespace gcl

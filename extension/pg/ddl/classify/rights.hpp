@@ -5,9 +5,31 @@
 
 namespace gcl {
 
-// False: the server refuses the statement, before it locks a relation.  True also for names that stand for nothing, and
-// for kinds of statements whose relations the server locks for every user.  Raises where the server would, with its
-// words.
-bool has_rights_for(const Node* statement);
+// False: the server refuses the statement, before it locks a relation.  True also for names that stand for nothing.
+// Raises where the server would, with its words.
+bool has_rights_for(const AlterTableStmt* statement);
+bool has_rights_for(const RenameStmt* statement);
+bool has_rights_for(const AlterObjectSchemaStmt* statement);
+bool has_rights_for(const AlterSeqStmt* statement);
+bool has_rights_for(const AlterObjectDependsStmt* statement);
+bool has_rights_for(const RuleStmt* statement);
+bool has_rights_for(const CreatePolicyStmt* statement);
+bool has_rights_for(const AlterPolicyStmt* statement);
+bool has_rights_for(const ViewStmt* statement);
+bool has_rights_for(const IndexStmt* statement);
+bool has_rights_for(const CreateStmt* statement);
+bool has_rights_for(const CreateStatsStmt* statement);
+bool has_rights_for(const CreateTrigStmt* statement);
+bool has_rights_for(const TruncateStmt* statement);
+bool has_rights_for(const DropStmt* statement);
+bool has_rights_for(const AlterDomainStmt* statement);
+bool has_rights_for(const DropOwnedStmt* statement);
+bool has_rights_for(const ReassignOwnedStmt* statement);
+
+// For the row of a kind of statement: {T_ViewStmt, planned_by<plan_view>, rights_for<ViewStmt>}
+template <class Statement>
+bool rights_for(const Node* statement) {
+  return has_rights_for(reinterpret_cast<const Statement*>(statement));
+}
 
 }  // namespace gcl

@@ -2,7 +2,7 @@
 // each primary does it with what it has there; elsewhere the statement stays here, and says so.
 #pragma once
 
-#include "extension/pg/ddl/classify/statement_planner.hpp"
+#include "extension/pg/ddl/classify/statement_kind.hpp"
 
 namespace gcl {
 

@@ -1,4 +1,6 @@
-// Which function plans a statement: a row for each kind of node.  A statement without a row is this primary's own.
+// What is known of each kind of statement: one row, of all that is decided by the kind of node.  A statement without a
+// row is this primary's own.  The rows are in ddl_scope.cpp, object_scope.cpp and, for roles and databases,
+// cluster_scope.cpp.
 #pragma once
 
 #include <span>
@@ -7,9 +9,18 @@
 
 namespace gcl {
 
-struct StatementPlanner {
+// What a statement that was taken for local is asked when it has run, and its names are locked.
+enum class AskedAgain : uint8_t {
+  kNothing,
+  kNames,  // it leaves them as they were, and they may have come to mean what is shared (ddl.names-decide-unlocked)
+  kTies,   // it may have tied an object to something local, or untied it; its plan says what it was (was_shared)
+};
+
+struct StatementKind {
   NodeTag tag;
-  DdlPlan (*plan)(Node*);  // may raise
+  DdlPlan (*plan)(Node*);                     // may raise
+  bool (*has_rights)(const Node*) = nullptr;  // rights.hpp; null: what it locks the server locks for every user
+  AskedAgain asked_again = AskedAgain::kNothing;
 };
 
 template <class Statement>
