@@ -174,9 +174,12 @@ class LostMemory(unittest.TestCase):
         self.make(spare=1)
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl")
         self.cluster.sql(3, "INSERT INTO t SELECT generate_series(1, 100)")
-        half = f"{self.cluster.dir}/removed3.1.part"  # of a command that was killed (gclctl.removed-log-whole)
-        os.makedirs(half + "/pg_wal")
-        subprocess.run(["chown", "-R", "--reference", self.cluster.dir, half], check=True)
+        # Of commands that were killed (gclctl.removed-log-whole): this one's, and one of a primary that has left since.
+        incarnation = self.cluster.sql(1, "SELECT incarnation FROM gcl_stat_cluster WHERE node = 3")[0]
+        half, former = (f"{self.cluster.dir}/removed{of}.part" for of in (f"3.{incarnation}", "2.0"))
+        for directory in (half, former):
+            os.makedirs(directory + "/pg_wal")
+            subprocess.run(["chown", "-R", "--reference", self.cluster.dir, directory], check=True)
         said = self.cluster.ctl("remove-primary", self.cluster.dir, "--node", "3").stdout
         self.assertIn("a copy of its log is kept until the pool is saved", said)
         self.assertFalse(os.path.exists(half))
@@ -187,6 +190,8 @@ class LostMemory(unittest.TestCase):
         self.lose()
         self.start()
         self.assertEqual([["101"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+        self.cluster.stop()
+        self.assertEqual([], [name for name in os.listdir(self.cluster.dir) if name.startswith("removed")])
 
     def test_a_directory_that_is_lost(self):
         """What it had of the log is missed by its name, and not taken for nothing."""

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 #include "coherence/pool/pool.hpp"
 #include "coherence/region/pool_outline.hpp"
@@ -18,14 +19,20 @@ struct Kept {
   fs::path path;
 };
 
+// Of another name until it is whole (gclctl.removed-log-whole).
+constexpr std::string_view kUnfinished = ".part";
+fs::path unfinished(const fs::path& place) { return place.string() + std::string(kUnfinished); }
+
 // Those of one primary, or of all (0), in order.
-std::vector<Kept> kept_logs(const Cluster& c, int k) {
+std::vector<Kept> kept_logs(const Cluster& c, int k, std::string_view suffix = "") {
   std::vector<Kept> found;
   for (const auto& entry : fs::directory_iterator(c.dir)) {
     Kept one{0, 0, entry.path()};
+    const std::string name = entry.path().filename();
     unsigned long long upto;
-    char behind;
-    if (sscanf(entry.path().filename().c_str(), "removed%d.%llu%c", &one.k, &upto, &behind) != 2) continue;
+    int length = 0;
+    if (sscanf(name.c_str(), "removed%d.%llu%n", &one.k, &upto, &length) != 2) continue;
+    if (std::string_view(name).substr(size_t(length)) != suffix) continue;
     one.upto = upto;
     if (k == 0 || one.k == k) found.push_back(one);
   }
@@ -71,9 +78,6 @@ std::optional<fs::path> place_for_log(const Cluster& c, int k) {
   return c.dir / fmt::format("removed{}.{}", k, newest);
 }
 
-// Of another name, which kept_logs() passes over, until it is whole (gclctl.removed-log-whole).
-fs::path unfinished(const fs::path& place) { return place.string() + ".part"; }
-
 void finish(const fs::path& place) {
   sync_file_system(place.parent_path());
   fs::rename(unfinished(place), place);
@@ -107,7 +111,8 @@ std::optional<fs::path> note_missing_log(const Cluster& c, int k) {
 }
 
 void drop_logs(const Cluster& c) {
-  const auto kept = kept_logs(c, 0);
+  auto kept = kept_logs(c, 0);
+  for (Kept& one : kept_logs(c, 0, kUnfinished)) kept.push_back(std::move(one));
   if (kept.empty()) return;
   const recovery::History history = history_of(c.saved_pool());
   for (const Kept& one : kept)
