@@ -144,7 +144,7 @@ Result<PageId> BufferPool::allocate(Session& session, uint32_t count, PageUse us
 }
 
 Result<PageId> BufferPool::allocate_now(Session& session, uint32_t count, PageUse use, SpaceNote* note) {
-  const uint32_t nodes = memory_nodes();
+  const uint32_t nodes = pool_->settled_memory_nodes();
   uint32_t turn = 0;
   if (nodes > 1) turn = shared_->next_memory_node[count != 1].fetch_add(1, std::memory_order_relaxed) + node().value;
   for (uint32_t i = 0; i < nodes; ++i) {

@@ -83,7 +83,10 @@ class Pool {
   // ----------------
   RegionExtent region(int index) const { return facts_.region[index]; }
   virtual uint32_t memory_nodes() const = 0;  // grows (pool.counted-last)
-  uint64_t pages();                           // of all memory nodes
+  // Of these the first, which all nodes in the pool know: new pages are on one of them, so that no node meets a page of
+  // a memory node that it has not heard of.
+  virtual uint32_t settled_memory_nodes() const { return memory_nodes(); }
+  uint64_t pages();  // of all memory nodes
   // 0: there is no such memory node, or it cannot be reached from here.
   uint64_t pages(MemoryNodeId n) { return reach(n).ok() ? places_[n.value].pages : 0; }
   // Whether there is such a page; any number may be asked for.  kNotFound; kCorrupt, kSystem: its memory node is there

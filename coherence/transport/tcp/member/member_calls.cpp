@@ -346,9 +346,7 @@ void MemberServer::go_on_publishing() {
     const Errc error = words.set(Errc::kSystem, "node %u has died while it joined", unsigned{call.node});
     return end(error, words);
   }
-  for (uint32_t n = 0; n < nodes_max_; n++)
-    if (changes_.info(NodeId{uint8_t(n)}).serves() && node_[n].seen < publishing_->epoch) return;
-  end({}, {});
+  if (nodes_have_seen(publishing_->epoch)) end({}, {});
 }
 
 }  // namespace coherence::tcp

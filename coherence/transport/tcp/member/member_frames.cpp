@@ -122,7 +122,7 @@ Status decode_table(std::span<const std::byte> frame, Table* table, Problem* pro
     return wrong(problem, "a table that no pool has");
   if (!is_flag(head.fenced) || !is_flag(head.repairs_deaths) || !is_flag(head.records_deaths) ||
       !is_text(head.fence_reason) || head.patience_ms < kPatienceMinMs || head.patience_ms > kPatienceMaxMs ||
-      head.zero != 0 || !are_nodes(head.repairable | head.recorded, head.nodes_max))
+      head.young >= head.memory_nodes || !are_nodes(head.repairable | head.recorded, head.nodes_max))
     return wrong(problem, "a table of another format");
   if (reader.left().size() != head.nodes_max * sizeof(NodeRecord) + head.memory_nodes * sizeof(MemoryNodeRecord))
     return wrong(problem, "a table of another length");

@@ -98,7 +98,8 @@ struct TableHead {
   uint64_t changer;  // the start of the tool that changes members; 0: none does
   uint32_t nodes_max, memory_nodes, protocol;
   uint32_t fenced, repairs_deaths, records_deaths;  // 0 or 1
-  uint32_t patience_ms, zero;                       // for how long memory node 0 bears a node's silence
+  uint32_t patience_ms;                             // for how long memory node 0 bears a node's silence
+  uint32_t young;  // how many of the last memory nodes some node may not know yet (tcp.pages-where-all-know)
   char fence_reason[kFenceReasonBytes];
 };
 struct Table {

@@ -37,6 +37,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
         static_cast<unsigned long long>(was.incarnation));
   }
   if (keeper_.is_unplaced()) place_at_ = monotonic_ns();
+  settled_ = further_.count();  // nodes of before are cut off
   changed();
 }
 
@@ -130,6 +131,7 @@ void MemberServer::after_pass() {
         die(NodeId{n}, "it was cut off when memory node 0 ended");
   }
   if (judge_at_ != 0 && monotonic_ns() >= judge_at_) judge_unreached();
+  settle_memory_nodes();
   go_on_dying();
   go_on_waiting();
   go_on_publishing();
@@ -175,6 +177,7 @@ Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::
       return problem->set(Errc::kBusy, "that the pool has one more, while it is saved");
     GCL_TRY(further_.says(link, has, &counted, problem));
     changed();
+    if (counted) young_epoch_ = epoch_;
     return {};
   }
   if (type == kDoneFrame && who.role == net::Role::kMemoryNode) {
@@ -351,6 +354,7 @@ void MemberServer::fill_table() {
   head.saves = header.saves;
   head.nodes_max = nodes_max_;
   head.memory_nodes = further_.count();
+  head.young = head.memory_nodes - settled_;
   head.changer = changer_ != nullptr ? changer_->peer().start : 0;
   head.protocol = header.protocol.load();
   head.patience_ms = std::clamp(header.patience_ms.load(std::memory_order_relaxed), kPatienceMinMs, kPatienceMaxMs);
@@ -373,6 +377,21 @@ void MemberServer::fill_table() {
   table_.memory_node[0].pages_at = places.pages_at.offset();
   table_.memory_node[0].pages = places.pages;
   header_ = header_of(header);
+}
+
+// tcp.pages-where-all-know
+void MemberServer::settle_memory_nodes() {
+  if (young_epoch_ == 0 || !nodes_have_seen(young_epoch_)) return;
+  young_epoch_ = 0;
+  settled_ = further_.count();
+  changed();
+}
+
+// Those that serve.
+bool MemberServer::nodes_have_seen(uint64_t epoch) const noexcept {
+  for (uint8_t n = 0; n < nodes_max_; n++)
+    if (changes_.info(NodeId{n}).serves() && node_[n].seen < epoch) return false;
+  return true;
 }
 
 // tcp.table-mirrored

@@ -147,6 +147,8 @@ class MemberServer final : public OtherService {
   bool is_reserved(NodeId, uint64_t incarnation) const noexcept;
 
   // the table
+  void settle_memory_nodes();
+  bool nodes_have_seen(uint64_t epoch) const noexcept;
   void changed();
   void fill_table();
 
@@ -167,10 +169,12 @@ class MemberServer final : public OtherService {
   std::optional<Waits> waits_;      // of the tool that changes members
   std::optional<CallFrame> later_;  // kReserve of a node that dies
   std::unique_ptr<Closing> closing_;
-  uint64_t place_at_ = 0;    // a copy that counts is to take its place; 0: there is none (pool.placed-before-used)
-  uint64_t judge_at_ = 0;    // between nodes that do not reach each other; 0: all do
-  uint64_t say_at_ = 0;      // what is waited for; 0: nothing is
-  uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
+  uint64_t place_at_ = 0;     // a copy that counts is to take its place; 0: there is none (pool.placed-before-used)
+  uint64_t judge_at_ = 0;     // between nodes that do not reach each other; 0: all do
+  uint64_t say_at_ = 0;       // what is waited for; 0: nothing is
+  uint64_t young_epoch_ = 0;  // of the table in which the youngest memory node came; 0: all nodes know all
+  uint32_t settled_ = 0;      // memory nodes that all nodes in the pool know
+  uint64_t cut_off_at_ = 0;   // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
   Table table_ = {};
   HeaderRecord header_;  // like it, as of the last change

@@ -47,7 +47,8 @@ bool Mirror::take(const Table& table) noexcept {
   table_.records_deaths.store(head.records_deaths, std::memory_order_relaxed);
   for (uint32_t n = memory_nodes(); n < head.memory_nodes; n++) memory_node_[n] = table.memory_node[n];
   if (head.memory_nodes > memory_nodes()) memory_nodes_.store(head.memory_nodes, std::memory_order_release);
-  table_.repairable.fetch_and(head.repairable);  // region.bits-before-state
+  settled_memory_nodes_.store(head.memory_nodes - head.young, std::memory_order_release);  // they are not fewer again
+  table_.repairable.fetch_and(head.repairable);                                            // region.bits-before-state
   table_.recorded.fetch_and(head.recorded);
   for (uint32_t n = 0; n < head.nodes_max; n++) take_node(NodeId{uint8_t(n)}, table.node[n]);
   table_.recorded.fetch_or(head.recorded);

@@ -52,6 +52,8 @@ class Mirror {
   uint32_t protocol() const noexcept { return protocol_.load(std::memory_order_relaxed); }  // of the nodes in the pool
   uint64_t saves() const noexcept { return saves_.load(std::memory_order_relaxed); }
   uint32_t memory_nodes() const noexcept { return memory_nodes_.load(std::memory_order_acquire); }  // pairs with take()
+  // Of these the first, which all nodes in the pool know (tcp.pages-where-all-know).
+  uint32_t settled_memory_nodes() const noexcept { return settled_memory_nodes_.load(std::memory_order_acquire); }
   // REQUIRES: n is below memory_nodes().
   PagePlaces places(MemoryNodeId n) const noexcept;
   const char* memory_node_address(MemoryNodeId n) const noexcept { return memory_node_[n.value].address; }
@@ -70,7 +72,7 @@ class Mirror {
   void take_node(NodeId, const NodeRecord&) noexcept;
   NodeTable table_;
   std::atomic<uint64_t> epoch_, saves_, lease_ns_;
-  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_, cut_off_, patience_ms_;
+  std::atomic<uint32_t> nodes_max_, memory_nodes_, settled_memory_nodes_, protocol_, cut_off_, patience_ms_;
   Place listens_at_[kNodesMax];
   MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are
 };

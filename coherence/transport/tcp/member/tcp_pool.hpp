@@ -23,6 +23,7 @@ class TcpPool final : public Pool {
 
   Status check_protocol(Problem*) const override;
   uint32_t memory_nodes() const override { return mirror_.memory_nodes(); }
+  uint32_t settled_memory_nodes() const override { return mirror_.settled_memory_nodes(); }
   uint64_t saves() const override { return mirror_.saves(); }
   // A round trip, by the tool's link; all bits set: memory node 0 does not answer.
   LatchWord peek_latch(PageId) override;

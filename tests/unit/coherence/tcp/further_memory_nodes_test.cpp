@@ -410,6 +410,28 @@ TEST_F(TcpFurther, OneMoreIsThePoolsForAllThatAreInIt) {
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
 }
 
+// tcp.pages-where-all-know
+TEST_F(TcpFurther, OneMoreIsYoungUntilAllThatAreInThePoolKnowIt) {
+  MemberPeer &node = join(0), &slow = join(1);
+  EXPECT_EQ(node.table.head.young, 0u);
+  slow.stands_still = true;
+  (void)begin_further(2, 8 * kPageSize);
+  EXPECT_TRUE(until([&] { return node.table.head.memory_nodes == 3; })) << log.all;
+  for_a_while();
+  EXPECT_EQ(node.table.head.young, 1u) << "node 1 has not heard of it";
+  slow.stands_still = false;
+  EXPECT_TRUE(until([&] { return node.table.head.young == 0 && slow.table.head.young == 0; })) << log.all;
+  EXPECT_EQ(slow.table.head.memory_nodes, 3u);
+
+  slow.stands_still = true;
+  (void)begin_further(3, 8 * kPageSize);
+  EXPECT_TRUE(until([&] { return node.table.head.memory_nodes == 4; })) << log.all;
+  EXPECT_EQ(node.table.head.young, 1u);
+  slow.raw.link->end("the test's");
+  slow.stands_still = false;
+  EXPECT_TRUE(until([&] { return node.table.head.young == 0; })) << "a dead node needs to know nothing; " << log.all;
+}
+
 // A process that writes the journal may be stopped, and memory node 0 serves everybody.
 TEST_F(TcpFurther, ACountOfOneMoreWaitsForNoProcess) {
   MemberPeer& node = join(0);
