@@ -112,6 +112,21 @@ class Switch final : public bufmgr::Interrupts {
   std::atomic<bool> on_{false};
 };
 
+// Interrupts some of the waits of all sessions that have it, whatever else runs on the machine.
+class Nuisance final : public bufmgr::Interrupts {
+ public:
+  explicit Nuisance(uint32_t one_in) : one_in_(one_in) {}
+  bool pending() noexcept override {
+    uint64_t asked = asked_.fetch_add(1) * 0x9e3779b97f4a7c15;
+    asked ^= asked >> 29;
+    return asked % one_in_ == 0;
+  }
+
+ private:
+  const uint32_t one_in_;
+  std::atomic<uint64_t> asked_{1};
+};
+
 struct ClusterOptions {
   int nodes = 3;
   uint32_t frames = 1024;

@@ -48,7 +48,7 @@ class ServedMembers {
  public:
   struct Spec {
     std::string key;  // file; empty: plain
-    net::LinkTimes times = {.patience_ns = 300'000'000};
+    net::LinkTimes times = {.patience_ns = 3'000'000'000};
   };
   ServedMembers(const SocketDirectory& directory, const coherence::PoolFiles& files, const Spec& spec)
       : directory_(directory), files_(files), spec_(spec) {
@@ -158,7 +158,7 @@ class MemberNode {
     std::string address, key;
     const char* identity = "";
     tcp::ToolTimes tool_times = {};
-    net::LinkTimes times = {.patience_ns = 300'000'000};
+    net::LinkTimes times = {.patience_ns = 3'000'000'000};
     coherence::Interrupts* interrupts = nullptr;
   };
   explicit MemberNode(const Spec& spec)

@@ -116,7 +116,7 @@ TEST(LinksTest, APeerThatIsNotThereIsALineAndThenPatienceEnds) {
   EXPECT_EQ(client.endings[0], Ending::kPatience);
   ASSERT_EQ(client.lines.size(), 2u) << client.log_text();
   EXPECT_EQ(client.lines[0], "memory node 0 at " + at + ": cannot connect: Connection refused");
-  EXPECT_NE(client.reasons[0].find("no connection with memory node 0 for 0."), std::string::npos) << client.reasons[0];
+  EXPECT_NE(client.reasons[0].find("no connection with memory node 0 for "), std::string::npos) << client.reasons[0];
   EXPECT_NE(client.reasons[0].find("Connection refused"), std::string::npos) << client.reasons[0];
 }
 
@@ -148,7 +148,7 @@ TEST(LinksTest, OneThatFallsSilentIsSaidToBeSilent) {
   for (Party* const party : {&client, &server}) {
     const int broken = party->disconnections, whole = party->reconnections;
     EXPECT_TRUE(while_they_work({party}, [&] { return party->disconnections > broken; })) << party->log_text();
-    EXPECT_TRUE(party->logged("nothing was heard of it for 0.1 s")) << party->log_text();
+    EXPECT_TRUE(party->logged("nothing was heard of it for ")) << party->log_text();
     EXPECT_FALSE(party->logged("no answer for")) << party->log_text();
     ASSERT_TRUE(both([&] { return party->reconnections > whole && party->at_hand.size() == 1; })) << party->log_text();
   }

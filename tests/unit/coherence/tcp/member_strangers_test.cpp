@@ -36,7 +36,7 @@ TEST_F(TcpWriters, AnIncarnationThatHasLeftWritesNothing) {
 
 // A process that was stopped, and goes on when its node has died.
 TEST_F(TcpWriters, ADeadIncarnationsLateBatchIsNotCarriedOut) {
-  times = {.patience_ns = 200'000'000, .silence_ns = 200'000'000};
+  times = {.patience_ns = 1'000'000'000, .silence_ns = 300'000'000};
   make({});
   MemberPeer &stopped = join(0), &survivor = join(1);
   EXPECT_TRUE(runs(stopped));

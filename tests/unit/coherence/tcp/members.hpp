@@ -301,7 +301,7 @@ class MemberServerTest : public testing::Test {
   uint64_t incarnation(uint8_t n) const { return MappedPool::of(*pool).table().node[n].incarnation.load(); }
 
   bool repairs_deaths = true, records_deaths = false;
-  net::LinkTimes times = {.patience_ns = 300'000'000};
+  net::LinkTimes times = {.patience_ns = 1'500'000'000};
   gcl_test::SocketDirectory directory;
   Lines log;
   Problem problem;

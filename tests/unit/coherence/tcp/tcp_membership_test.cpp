@@ -302,7 +302,7 @@ TEST_F(TcpMembershipTest, AWaitForTheChangeCanBeEnded) {
 
 // It makes its arena, or reads the redo of the dead (net.tools-may-be-silent).
 TEST_F(TcpMembershipTest, AToolThatHasBegunAChangeMayBeBusyForLong) {
-  const net::LinkTimes short_times{.patience_ns = 200'000'000, .silence_ns = 200'000'000};
+  const net::LinkTimes short_times{.patience_ns = 1'000'000'000, .silence_ns = 200'000'000};
   served.reset();
   served.emplace(directory, files(), gcl_test::ServedMembers::Spec{.key = directory.key(), .times = short_times});
   MemberNode::Spec busy = spec();
@@ -310,7 +310,7 @@ TEST_F(TcpMembershipTest, AToolThatHasBegunAChangeMayBeBusyForLong) {
   MemberNode node(busy);
   ASSERT_TRUE(node.open(&problem).ok()) << problem.text;
   ASSERT_TRUE(node.members->begin_change(Patience::kWait, &problem).ok()) << problem.text;
-  nap(900'000'000);
+  nap(2'500'000'000);
   EXPECT_TRUE(node.members->reserve(NodeId{1}, &problem).ok()) << problem.text << served->log();
 }
 

@@ -221,16 +221,7 @@ TEST_F(BlinkCluster, ScansDuringSplitsMissNothingAndSeeNothingTwice) {
 TEST_F(BlinkCluster, InterruptedSplitsAreCompletedByOthers) {
   constexpr uint64_t kEach = 400;
   std::atomic<uint64_t> interrupted{0};
-  std::atomic<bool> stop{false};
-  gcl_test::Switch interrupts;
-  std::thread nuisance([&] {
-    while (!stop.load()) {
-      interrupts.set(true);
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
-      interrupts.set(false);
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
-    }
-  });
+  gcl_test::Nuisance interrupts(40);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -253,8 +244,6 @@ TEST_F(BlinkCluster, InterruptedSplitsAreCompletedByOthers) {
       }
     });
   for (auto& thread : threads) thread.join();
-  stop = true;
-  nuisance.join();
   EXPECT_GT(interrupted, 0u);
   auto session = cluster_.session(0);
   const CheckReport report = sound(open(0, *session), *session);

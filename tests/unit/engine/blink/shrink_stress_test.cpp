@@ -227,16 +227,7 @@ TEST_F(ShrinkStress, AUniqueKeyHasOneOwnerWhileItsLeafComesAndGoes) {
 
 // A VACUUM that is stopped anywhere leaves a tree that works, and the next one finishes what it left.
 TEST_F(ShrinkStress, AStoppedVacuumIsFinishedByTheNext) {
-  gcl_test::Switch interrupts;
-  std::atomic<bool> stop{false};
-  std::thread nuisance([&] {
-    while (!stop.load()) {
-      interrupts.set(true);
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-      interrupts.set(false);
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-  });
+  gcl_test::Nuisance interrupts(40);
   uint64_t stopped = 0, serial = kStable;
   auto session = cluster_.session(1, &interrupts);
   auto other = cluster_.session(0);
@@ -260,8 +251,6 @@ TEST_F(ShrinkStress, AStoppedVacuumIsFinishedByTheNext) {
       (void)tree.count(*other);
     }
   }
-  stop = true;
-  nuisance.join();
   cluster_.end(1, std::move(session));
   EXPECT_GT(stopped, 0u);
   vacuum(2);

@@ -406,7 +406,7 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   ASSERT_EQ(a().attempt(Want::kUpdate, tid), RowResult::kOk);
   a().commit();
   uint32_t pruned = 0;
-  for (int i = 0; i < 1000 && pruned < 2; ++i) {  // until the horizon has passed both old versions
+  for (int i = 0; i < gcl_test::kPatienceMs / 5 && pruned < 2; ++i) {  // until the horizon has passed both old versions
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     pruned += *a().heap.prune(locked.block);
   }
