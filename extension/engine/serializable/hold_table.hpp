@@ -11,6 +11,9 @@
 // serializable.mark-under-bucket: That a transaction's holds are given up is marked first (Holder::take), then its
 //     entries are removed, bucket by bucket.  An entry is made under the bucket's lock, and not behind the mark.  So
 //     an entry was there when its bucket was looked at, and is removed, or it is never made.
+// serializable.mark-stays: The mark stands until nothing is entered, whichever process removes it; so a session whose
+//     holds are taken away looks through all buckets itself before its transaction is over.  Else the process that
+//     takes them could have passed a bucket where a split, which no longer finds the mark, gives parts to nobody.
 // serializable.parts-apart: Two transactions of the node hold a page together if no part (holds.parts-of-a-page)
 //     that one of them writes is read or written by the other.
 // serializable.given-parts-noted: What a transaction is given of a new page (give_parts) its session does not know.  So

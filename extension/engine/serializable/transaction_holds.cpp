@@ -59,7 +59,10 @@ void TransactionHolds::forget() noexcept {
 
 void TransactionHolds::end() noexcept {
   txns_.session().set_holding(false);
-  if (keep()) leave_all();  // else they are gone, or go without us (serializable.kept-or-taken)
+  if (keep())
+    leave_all();
+  else
+    leave_all_entered(txns_, table_, by_);  // serializable.mark-stays
   while (by_.valid() && holder_.take_given_parts()) leave_all_entered(txns_, table_, by_);
   forget();
 }

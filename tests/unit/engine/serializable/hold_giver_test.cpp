@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "extension/engine/serializable/given_up.hpp"
 #include "tests/unit/engine/serializable/holds_fixture.hpp"
 
 namespace engine_test {
@@ -120,6 +121,20 @@ TEST_F(HoldGiverTest, AReaderReadsOnByItsSnapshot) {
   EXPECT_FALSE(reader_.holds.given_up());
   ASSERT_TRUE(reader_.read(row_, reader_.begin()).ok());  // the next one holds again
   EXPECT_EQ(writer.update(row_), Errc::kHeld);
+}
+
+// serializable.mark-stays: the process that took them away has marked that, and stands.
+TEST_F(HoldGiverTest, AHolderThatEndsLeavesNothingToOneThatStillTakes) {
+  const TxnId by = reader_.worker->current().top();
+  ASSERT_TRUE(tables_[0]->holder(reader_.worker->session().id().value).take(by, 100));
+  EXPECT_FALSE(reader_.holds.keep());
+  EXPECT_EQ(tables_[0]->used(), 1u);
+  reader_.worker.abort();
+  reader_.holds.end();
+  EXPECT_EQ(tables_[0]->used(), 0u);
+  leave_all_entered(worker_.txns(), *tables_[0], by);  // it goes on, and finds nothing
+  Actor writer(*this, 1);
+  EXPECT_EQ(writer.update(row_), Errc::kOk);
 }
 
 TEST_F(HoldGiverTest, WhatWasWrittenStaysItsOwn) {
