@@ -128,12 +128,12 @@ class DeadEntries(unittest.TestCase):
         def write(session, chance):
             while load.goes_on():
                 first = 1 + chance.randrange(600)
-                session.run(f"UPDATE old SET v = (v + {chance.randrange(20)}) % 20 WHERE id = {first}", 20)
+                session.run(f"UPDATE old SET v = (v + {chance.randrange(20)}) % 20 WHERE id = {first}", 60)
                 for _ in range(3):  # chains behind one entry
-                    session.run(f"UPDATE old SET w = {chance.randrange(100)} WHERE id = {first + chance.randrange(5)}", 20)
+                    session.run(f"UPDATE old SET w = {chance.randrange(100)} WHERE id = {first + chance.randrange(5)}", 60)
                 if chance.random() < 0.3:
-                    session.run(f"DELETE FROM old WHERE id = {chance.randrange(600)}", 20)
-                    session.run("INSERT INTO old SELECT i, i % 20 FROM generate_series(1, 600) i ON CONFLICT DO NOTHING", 20)
+                    session.run(f"DELETE FROM old WHERE id = {chance.randrange(600)}", 60)
+                    session.run("INSERT INTO old SELECT i, i % 20 FROM generate_series(1, 600) i ON CONFLICT DO NOTHING", 60)
                 done["changes"] += 1
 
         def read(session, chance):
@@ -145,7 +145,7 @@ class DeadEntries(unittest.TestCase):
                     answers = []
                     for way in ways:
                         session.run(way)
-                        answers.append(session.run(sql, 20))
+                        answers.append(session.run(sql, 60))
                     self.assertEqual(sorted(answers[0]), sorted(answers[1]))
                     keys = [int(row.split("|")[0]) for row in answers[1]]
                     self.assertEqual(sorted(keys, reverse=order == "DESC"), keys)

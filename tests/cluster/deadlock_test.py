@@ -68,7 +68,7 @@ class Deadlocks(unittest.TestCase):
         """Seconds that `attempt` returns: the machine may crawl, but not always."""
         took = []
         while not took or min(took) >= within:
-            self.assertLess(len(took), 5, f"not within {within} s: {took}")
+            self.assertLess(len(took), 10, f"not within {within} s: {took}")
             took.append(attempt())
 
     def test_two_primaries(self):
@@ -225,7 +225,7 @@ class Deadlocks(unittest.TestCase):
         self.assertTrue(a.waits(0.1))  # b still has its row
         self.assertEqual("15", b.one("SELECT id FROM t WHERE id = 15 FOR UPDATE"))
         b.run("COMMIT")
-        a.result(5)
+        a.result()
         a.run("COMMIT")
 
     def test_a_rolled_back_savepoint_of_the_victim_lets_others_go_on(self):
@@ -239,7 +239,7 @@ class Deadlocks(unittest.TestCase):
             b.run("UPDATE t SET v = -1 WHERE id = 14")
         self.assertEqual("40P01", caught.exception.state)
         b.run("ROLLBACK TO s")
-        a.result(5)  # though b goes on
+        a.result()  # though b goes on
         a.run("ROLLBACK")
         self.assertEqual("2", b.one("SELECT count(*) FROM t WHERE id IN (14, 15)"))
         b.run("COMMIT")
@@ -290,7 +290,7 @@ class Deadlocks(unittest.TestCase):
         with self.assertRaises(SqlError):
             b.result()
         b.run("ROLLBACK")
-        a.result(5)
+        a.result()
         a.run("COMMIT")
 
     def test_a_long_wait_is_logged(self):
@@ -318,9 +318,9 @@ class Deadlocks(unittest.TestCase):
                 self.assertTrue(b.blocked())
                 self.cluster.sql(2, f"SELECT pg_cancel_backend({pid})")
             with self.assertRaises(SqlError) as caught:
-                b.result(5)
+                b.result()
             self.assertEqual("55P03" if how == "lock_timeout" else "57014", caught.exception.state)
-            a.result(5)
+            a.result()
             b.run("ROLLBACK")
             a.run("ROLLBACK")
 
@@ -368,7 +368,7 @@ class Deadlocks(unittest.TestCase):
         self.assertTrue(b.blocked())
         self.cluster.sql(2, f"SELECT pg_terminate_backend({pid})")
         with self.assertRaises(SqlError):
-            b.result(5)
+            b.result()
         eventually(lambda: self.cluster.sql(3, "SELECT * FROM gcl_stat_waits") == [])
         a.run("ROLLBACK")
 
@@ -442,21 +442,28 @@ class DeadlocksUnderLoad(unittest.TestCase):
         return said
 
     def check_cycle(self, clients, victim, said, text):
-        """The processes of the detail form a cycle, and when it was said each wanted a row that the next one held, or
-        stood behind that one in the row's queue."""
+        """The processes of the detail form a cycle, and at one moment after the victim had asked, and before it was
+        said, each wanted a row that the next one held, or stood behind that one in the row's queue.  (A process without
+        a processor says later what it has found; and others go on meanwhile, if they were in another cycle, too, whose
+        victim was quicker.)"""
         links = re.findall(r"Process (\d+) of primary (\d+) waits for (.*?); blocked by process (\d+) of primary (\d+)", text)
         self.assertGreater(len(links), 1, text)
         waiters = [(int(link[0]), int(link[1])) for link in links]
         holders = [(int(link[3]), int(link[4])) for link in links]
         self.assertEqual(victim.name_, waiters[0])
         self.assertEqual(holders, waiters[1:] + waiters[:1], text)
+        since = next(asked for _, asked, answered in victim.wants if asked < said + LOG_CLOCK and said < answered)
+        edges = []  # of each link: the times, within those, at which it was so
         for waiter, holder, link in zip(waiters, holders, links):
             waiter, holder = clients[waiter], clients[holder]
             queues = re.fullmatch(r"ExclusiveLock on tuple \(\d+,\d+\) of relation \d+ of database \d+", link[2])
-            wanted = [row for row, asked, answered in waiter.wants if asked < said + LOG_CLOCK and said < answered]
-            held = [row for row, got, ended in (holder.wants if queues else holder.holds) if got < said + LOG_CLOCK and said < ended]
-            self.assertTrue(set(wanted) & set(held), f"{text}\n{waiter.name_} wanted {wanted}, {holder.name_} held {held} at "
-                            f"{said:.3f}\n{near(waiter, said)}\n{near(holder, said)}")
+            held = holder.wants if queues else holder.holds
+            both = [(max(asked, got, since), min(answered, ended, said + LOG_CLOCK)) for row, asked, answered in waiter.wants
+                    for of, got, ended in held if of == row]
+            edges.append([(begins, ends) for begins, ends in both if begins < ends])
+        moments = [begins for edge in edges for begins, _ in edge]
+        self.assertTrue(any(all(any(begins <= moment < ends for begins, ends in edge) for edge in edges) for moment in moments),
+                        "\n".join([text, f"from {since:.3f} to {said:.3f}: {edges}", *(near(clients[waiter], said) for waiter in waiters)]))
 
     def test_every_victim_was_in_a_cycle(self):
         def found():

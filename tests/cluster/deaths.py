@@ -15,6 +15,9 @@ from harness import Hang, Session, SqlError, eventually
 
 ACCOUNTS, EACH = 60, 1000
 BACK_MAX = 60.0  # seconds until the clients of a primary that died work again
+# Seconds; a client's statement may wait for one death after the other.  A test finds out before whether a client does
+# not go on.
+CLIENT_ANSWER_MAX = 120.0
 AWAY_PAUSE = 0.3  # seconds; a psql that finds no server costs as much as one that does
 # A session hears of its own server's death, or cannot connect yet.
 AWAY = ("08006", "08001", "57P01", "57P02", "57P03", "55000")
@@ -32,6 +35,7 @@ class Client:
     def __init__(self, cluster, k, name):
         self.cluster, self.k, self.name = cluster, k, name
         self.told, self.unknown, self.times, self.errors = {}, set(), [], []
+        self.sent = []  # when it asked for what it was told at `times`
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run, name=name)
 
@@ -42,7 +46,7 @@ class Client:
                 try:
                     if session is None:
                         session = Session(self.cluster.dsn(self.k))
-                        session.run("SET lock_timeout = '25s'")
+                        session.answer_max = CLIENT_ANSWER_MAX
                     try:
                         self.transaction(session)
                     except SqlError as error:
@@ -66,6 +70,7 @@ class Client:
 
     def commit(self, session, n):
         self.unknown.add(n)
+        sent = time.monotonic()
         try:
             session.run("COMMIT")
         except SqlError as error:
@@ -75,6 +80,7 @@ class Client:
         self.unknown.discard(n)
         now = time.monotonic()
         self.told[n] = now
+        self.sent.append(sent)
         self.times.append(now)
 
     def works_since(self, moment):

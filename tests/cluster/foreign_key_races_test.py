@@ -100,27 +100,27 @@ class ForeignKeyRaces(unittest.TestCase):
         self.assertTrue(self.two.blocked())
         self.one.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
-            self.two.result(5)
+            self.two.result()
         self.assertEqual("23503", caught.exception.state)
         self.one.run("BEGIN; DELETE FROM parent WHERE id = 2")
         self.two.send("INSERT INTO child VALUES (1, 2)")
         self.assertTrue(self.two.blocked())
         self.one.run("ROLLBACK")
-        self.two.result(5)
+        self.two.result()
 
     def test_a_parent_waits_for_children_in_doubt(self):
         self.tables()
         self.two.run("BEGIN; INSERT INTO child VALUES (1, 1)")
         self.three.run("BEGIN; INSERT INTO child VALUES (2, 1)")
         # Other columns may change meanwhile, and the lock goes along.
-        self.one.run("UPDATE parent SET v = v + 1 WHERE id = 1", 5)
+        self.one.run("UPDATE parent SET v = v + 1 WHERE id = 1")
         self.one.send("DELETE FROM parent WHERE id = 1")
         self.assertTrue(self.one.blocked())
         self.two.run("ROLLBACK")
         self.assertTrue(self.one.blocked())
         self.three.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
-            self.one.result(5)
+            self.one.result()
         self.assertEqual("23503", caught.exception.state)
 
     def test_repeatable_read_cascades_only_to_what_it_sees(self):
@@ -159,7 +159,7 @@ class ForeignKeyRaces(unittest.TestCase):
             session = self.cluster.session(primary)
             while load.goes_on():
                 try:
-                    session.run(turn(number, turns[number]), 20)
+                    session.run(turn(number, turns[number]), 60)
                 except SqlError as error:
                     if error.state not in ("23503", "40P01", "40001", "23505"):
                         raise

@@ -277,13 +277,13 @@ class Status(unittest.TestCase):
         self.assertRegex(said, r"primary 1  .*\n +[1-9]\d* connections")  # those that end just now may be counted
         one.run("COMMIT; INSERT INTO u SELECT generate_series(1, 50000)")
         self.assertGreater(int(re.search(r"(\d+) of \d+ pages in use", shown()).group(1)), used + 100)
-        # One that is stopped is shown as such, within seconds.
+        # One that is stopped is shown as such, and is not waited for for ever.
         victim = cluster.postmaster(2)
         os.kill(victim, signal.SIGSTOP)
         try:
             began = time.monotonic()
             self.assertRegex(shown(), r"primary 2  port \d+  process \d+ does not answer\n")
-            self.assertLess(time.monotonic() - began, 20)
+            self.assertLess(time.monotonic() - began, 60)
         finally:
             os.kill(victim, signal.SIGCONT)
 

@@ -6,6 +6,7 @@ import unittest
 from harness import Cluster, SqlError, eventually
 
 SECONDS = 5
+ATTEMPTS_MAX = 120.0  # seconds of attempts
 OFTEN = ("gcl message worker", "gcl provider")  # these look about four times a second, all others once (workers.events-wake)
 
 
@@ -30,7 +31,7 @@ class Idle(unittest.TestCase):
 
     def test_the_member_worker_of_an_idle_primary_sleeps(self):
         """A sample each second; the best of several attempts, for a machine may be busy with something."""
-        eventually(lambda: max(self.wakeups(self.members)) <= 4 * SECONDS)
+        eventually(lambda: max(self.wakeups(self.members)) <= 4 * SECONDS, ATTEMPTS_MAX)
 
     def test_every_worker_of_an_idle_primary_sleeps(self):
         """What each of them is woken for besides is an event; the best of several attempts."""
@@ -41,14 +42,14 @@ class Idle(unittest.TestCase):
             counts = self.wakeups([pid for _, pid in workers])
             return [(name, count) for (name, _), count in zip(workers, counts) if count > (6 if name in OFTEN else 3) * SECONDS]
 
-        eventually(lambda: not restless())
+        eventually(lambda: not restless(), ATTEMPTS_MAX)
 
     def test_it_sleeps_while_a_session_of_another_primary_waits_for_a_row(self):
         self.one.run("BEGIN; UPDATE t SET v = v + 1 WHERE id = 1")
         self.two.send("UPDATE t SET v = v + 1 WHERE id = 1")
         self.assertTrue(self.two.blocked())
         # It also searches for deadlocks, four times in a second.
-        eventually(lambda: max(self.wakeups(self.members)) <= 20 * SECONDS)
+        eventually(lambda: max(self.wakeups(self.members)) <= 20 * SECONDS, ATTEMPTS_MAX)
         self.one.run("COMMIT")
         self.two.result()
 
@@ -62,7 +63,7 @@ class Idle(unittest.TestCase):
             return re.search(r"49\d line pointers freed", said) and time.monotonic() - began < 0.2
 
         for session in (self.one, self.two):
-            eventually(lambda session=session: at_once(session))
+            eventually(lambda session=session: at_once(session), ATTEMPTS_MAX)
 
     def test_a_reader_that_ends_lets_vacuum_go_on(self):
         """Its primary publishes that at once, though the clock stands still."""
@@ -74,7 +75,7 @@ class Idle(unittest.TestCase):
             time.sleep(0.1)
             return re.search(r"49\d line pointers freed", " ".join(self.one.run("VACUUM VERBOSE t")))
 
-        eventually(at_once)
+        eventually(at_once, ATTEMPTS_MAX)
 
     def test_deadlocks_and_waits_are_seen_though_all_sleep(self):
         for session in (self.one, self.two):

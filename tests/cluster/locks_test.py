@@ -6,6 +6,8 @@ import unittest
 
 from harness import Cluster, SqlError, eventually
 
+OTHERS_MAX = 4  # times as many turns as there are clients, of others between that of one who asks and its own
+
 
 class Locks(unittest.TestCase):
     @classmethod
@@ -27,14 +29,14 @@ class Locks(unittest.TestCase):
         self.waiter.send("UPDATE t SET v = v + 1 WHERE id = 1 RETURNING v")
         self.assertTrue(self.waiter.blocked())
         self.holder.run("COMMIT")
-        self.assertEqual(["2"], self.waiter.result(5))
+        self.assertEqual(["2"], self.waiter.result())
 
     def test_rollback_releases(self):
         self.hold(2)
         self.waiter.send("UPDATE t SET v = v + 1 WHERE id = 2 RETURNING v")
         self.assertTrue(self.waiter.blocked())
         self.holder.run("ROLLBACK")
-        self.assertEqual(["1"], self.waiter.result(5))
+        self.assertEqual(["1"], self.waiter.result())
 
     def test_select_for_update_locks_and_waits(self):
         self.hold(3, "SELECT * FROM t WHERE id = {} FOR UPDATE")
@@ -42,14 +44,14 @@ class Locks(unittest.TestCase):
         self.assertTrue(self.waiter.blocked())
         self.assertEqual("0", self.cluster.session(2).one("SELECT v FROM t WHERE id = 3"))  # readers never wait
         self.holder.run("COMMIT")
-        self.assertEqual(["0"], self.waiter.result(5))
+        self.assertEqual(["0"], self.waiter.result())
 
     def test_delete_waits_and_finds_nothing_after_a_delete(self):
         self.hold(4, "DELETE FROM t WHERE id = {}")
         self.waiter.send("DELETE FROM t WHERE id = 4 RETURNING id")
         self.assertTrue(self.waiter.blocked())
         self.holder.run("COMMIT")
-        self.assertEqual([], self.waiter.result(5))
+        self.assertEqual([], self.waiter.result())
 
     def test_waiting_is_seen(self):
         self.hold(5)
@@ -59,14 +61,14 @@ class Locks(unittest.TestCase):
         self.assertNotEqual("{}", look.one(f"SELECT pg_blocking_pids({self.waiter_pid})"))
         self.assertEqual("Lock", look.one(f"SELECT wait_event_type FROM pg_stat_activity WHERE pid = {self.waiter_pid}"))
         self.holder.run("COMMIT")
-        self.waiter.result(5)
+        self.waiter.result()
         self.assertEqual("{}", look.one(f"SELECT pg_blocking_pids({self.waiter_pid})"))
 
     def test_lock_timeout(self):
         self.hold(6)
         self.waiter.run("SET lock_timeout = '300ms'")
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("UPDATE t SET v = 9 WHERE id = 6", 5)
+            self.waiter.run("UPDATE t SET v = 9 WHERE id = 6")
         self.assertEqual("55P03", caught.exception.state)
         self.holder.run("COMMIT")
         self.assertEqual("1", self.waiter.one("SELECT v FROM t WHERE id = 6"))
@@ -77,7 +79,7 @@ class Locks(unittest.TestCase):
         self.assertTrue(self.waiter.blocked())
         self.assertEqual("t", self.cluster.session(2).one(f"SELECT pg_cancel_backend({self.waiter_pid})"))
         with self.assertRaises(SqlError) as caught:
-            self.waiter.result(5)
+            self.waiter.result()
         self.assertEqual("57014", caught.exception.state)
         self.holder.run("COMMIT")
         self.assertEqual("1", self.waiter.one("SELECT v FROM t WHERE id = 7"))
@@ -91,15 +93,15 @@ class Locks(unittest.TestCase):
         self.assertEqual("1", look.one(waits))
         self.assertEqual("t", look.one(f"SELECT pg_terminate_backend({self.waiter_pid})"))
         with self.assertRaises(SqlError):
-            self.waiter.result(5)
+            self.waiter.result()
         self.holder.run("ROLLBACK")
         eventually(lambda: look.one(waits) == "0")
 
     def test_skip_locked_and_nowait(self):
         self.hold(8)
-        self.assertEqual([], self.waiter.run("SELECT id FROM t WHERE id = 8 FOR UPDATE SKIP LOCKED", 5))
+        self.assertEqual([], self.waiter.run("SELECT id FROM t WHERE id = 8 FOR UPDATE SKIP LOCKED"))
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("SELECT id FROM t WHERE id = 8 FOR UPDATE NOWAIT", 5)
+            self.waiter.run("SELECT id FROM t WHERE id = 8 FOR UPDATE NOWAIT")
         self.assertEqual("55P03", caught.exception.state)
         self.holder.run("ROLLBACK")
 
@@ -108,7 +110,7 @@ class Locks(unittest.TestCase):
         self.waiter.send("UPDATE t SET v = 5 WHERE id = 9 RETURNING v")
         self.assertTrue(self.waiter.blocked())
         self.holder.close()
-        self.assertEqual(["5"], self.waiter.result(5))
+        self.assertEqual(["5"], self.waiter.result())
 
     def test_all_three_queue_for_one_row(self):
         self.hold(10)
@@ -117,8 +119,8 @@ class Locks(unittest.TestCase):
         third.send("UPDATE t SET v = v + 1 WHERE id = 10")
         self.assertTrue(self.waiter.blocked() and third.blocked())
         self.holder.run("COMMIT")
-        self.waiter.result(5)
-        third.result(5)
+        self.waiter.result()
+        third.result()
         for answer in self.cluster.everywhere("SELECT v FROM t WHERE id = 10"):
             self.assertEqual(["3"], answer)
 
@@ -138,7 +140,7 @@ class Locks(unittest.TestCase):
             self.assertEqual("5", look.one(queued.format(am)))
             holder.run("COMMIT")
             for n, waiter in enumerate(waiters):
-                self.assertEqual(["1"], waiter.result(5), (am, n))
+                self.assertEqual(["1"], waiter.result(), (am, n))
                 if n + 1 < len(waiters):
                     self.assertTrue(waiters[n + 1].waits(0.1), (am, n))
                 waiter.run("COMMIT")
@@ -158,10 +160,10 @@ class Locks(unittest.TestCase):
             going.send(f"UPDATE t SET v = v WHERE id = {row} RETURNING id")
             self.assertTrue(going.blocked())
             staying.run("COMMIT")
-            self.assertEqual([str(row)], going.result(5))
+            self.assertEqual([str(row)], going.result())
             self.assertTrue(third.waits(0.1))
             going.run("COMMIT")
-            third.result(5)
+            third.result()
             third.run("COMMIT")
 
     # Each of the four modes, with every other one on the two other primaries.
@@ -175,7 +177,7 @@ class Locks(unittest.TestCase):
 
     def gets(self, session, row, mode):
         """Whether `session`, in a transaction, gets the lock at once."""
-        got = session.run(f"SELECT id FROM t WHERE id = {row} FOR {self.MODES[mode]} SKIP LOCKED", 5)
+        got = session.run(f"SELECT id FROM t WHERE id = {row} FOR {self.MODES[mode]} SKIP LOCKED")
         return got == [str(row)]
 
     def test_four_modes_on_three_primaries(self):
@@ -201,14 +203,14 @@ class Locks(unittest.TestCase):
                     self.holder.run("BEGIN; SET LOCAL lock_timeout = '100ms'")
                     if self.conflict(mode, strength):
                         with self.assertRaises(SqlError) as caught:
-                            self.holder.run(change.format(2), 5)
+                            self.holder.run(change.format(2))
                         self.assertEqual("55P03", caught.exception.state)
                     else:
-                        self.holder.run(change.format(2), 5)
+                        self.holder.run(change.format(2))
                     self.holder.run("ROLLBACK")
                     self.waiter.run("ROLLBACK")
                     self.holder.run("BEGIN")
-                    self.holder.run(change.format(2), 5)
+                    self.holder.run(change.format(2))
                     self.waiter.run("BEGIN")
                     self.assertEqual(not self.conflict(mode, strength), self.gets(self.waiter, 2, mode))
                     self.waiter.run("ROLLBACK")
@@ -226,7 +228,7 @@ class Locks(unittest.TestCase):
         self.holder.run("COMMIT")
         self.assertTrue(self.waiter.blocked())
         third.run("COMMIT")
-        self.assertEqual(["3"], self.waiter.result(5))
+        self.assertEqual(["3"], self.waiter.result())
         self.cluster.sql(1, "INSERT INTO t VALUES (3, 0)")
 
     def test_a_shared_lock_sees_the_row_as_it_became(self):
@@ -237,8 +239,8 @@ class Locks(unittest.TestCase):
         third.send("SELECT v FROM t WHERE id = 5 FOR SHARE")
         self.assertTrue(self.waiter.blocked() and third.blocked())
         self.holder.run("COMMIT")
-        self.assertEqual([], self.waiter.result(5))
-        self.assertEqual([str(before + 1)], third.result(5))
+        self.assertEqual([], self.waiter.result())
+        self.assertEqual([str(before + 1)], third.result())
 
     def test_repeatable_read_does_not_lock_what_it_cannot_see(self):
         self.waiter.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -269,7 +271,7 @@ class Locks(unittest.TestCase):
         self.waiter.run("BEGIN")
         self.waiter.run("SELECT * FROM t WHERE id = 8 FOR SHARE NOWAIT")
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("SELECT * FROM t WHERE id = 8 FOR NO KEY UPDATE NOWAIT", 5)
+            self.waiter.run("SELECT * FROM t WHERE id = 8 FOR NO KEY UPDATE NOWAIT")
         self.assertEqual("55P03", caught.exception.state)
         self.waiter.run("ROLLBACK")
         self.holder.run("ROLLBACK")
@@ -285,17 +287,17 @@ class Locks(unittest.TestCase):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             eventually(lambda: int(one.one("SELECT v FROM hot")) > clients)
-            self.waiter.run("SET lock_timeout = '5s'")
+            self.waiter.run("SET lock_timeout = '60s'")
             took, others = [], []
             for _ in range(turns):
                 before, began = int(self.waiter.one("SELECT v FROM hot")), time.monotonic()
-                after = int(self.waiter.one("UPDATE hot SET v = v + 1 WHERE id = 1 RETURNING v"))  # or 55P03
+                after = int(self.waiter.one("UPDATE hot SET v = v + 1 WHERE id = 1 RETURNING v", 90))  # or 55P03
                 took.append(time.monotonic() - began)
                 others.append(after - before - 1)
             self.assertIsNone(load.poll(), "the others are at it")
-            self.assertLess(max(took), 5)
             print(f" longest {max(took):.2f} s, median {sorted(took)[turns // 2]:.3f} s; before it came {max(others)} others at most,"
                   f" {sorted(others)[turns // 2]} in the median", end=" ")
+            self.assertLess(max(others), OTHERS_MAX * clients)  # not how long that is: that is the machine's
         finally:
             load.terminate()
             self.assertNotIn("ERROR", load.communicate()[1])

@@ -107,7 +107,7 @@ class Names(unittest.TestCase):
             self.cluster.sql(2, "SET lock_timeout = '200ms'; INSERT INTO t VALUES (1, 1)")
         self.assertEqual("55P03", caught.exception.state)
         waiter.run("COMMIT")
-        self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
+        self.cluster.sql(2, "SET lock_timeout = '25s'; INSERT INTO t VALUES (1, 1)")
 
     def test_waiters_for_a_drop_see_it(self):
         """The DDL lock is given back when this primary knows all that was done, however long the pages take to be freed."""

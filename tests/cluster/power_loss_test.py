@@ -283,7 +283,7 @@ class PowerLoss(unittest.TestCase):
 
     def serves(self, k):
         try:
-            eventually(lambda: self.cluster.sql(k, SERVES) == ["serving"], 10)
+            eventually(lambda: self.cluster.sql(k, SERVES) == ["serving"], 60)
             return True
         except (Hang, SqlError):
             return False

@@ -103,7 +103,7 @@ class Roles(unittest.TestCase):
         for k in (1, 3):
             # Of its own locks, and of those that the first primary takes for it.
             mallory = self.cluster.session(k)
-            mallory.run("SET search_path = s; SET ROLE mallory; SET lock_timeout = '5s'")
+            mallory.run("SET search_path = s; SET ROLE mallory; SET lock_timeout = '25s'")
             for statement in map(str.strip, statements.splitlines()):
                 with self.subTest(primary=k, statement=statement):
                     with self.assertRaises(SqlError) as caught:
@@ -296,8 +296,8 @@ class Roles(unittest.TestCase):
         one, two = self.cluster.session(1), Session(f"{self.cluster.dsn(2)} dbname=elsewhere")
         for coordinator in (one, two):
             self.addCleanup(coordinator.close)
-            coordinator.run("SET lock_timeout = '200ms'")
         one.run("BEGIN; CREATE ROLE the_first")
+        two.run("SET lock_timeout = '200ms'")
         for statement in ("CREATE ROLE the_second", "CREATE DATABASE another"):
             with self.assertRaisesRegex(SqlError, "55P03"):
                 two.run(statement)

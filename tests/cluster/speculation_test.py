@@ -73,33 +73,33 @@ class Waits(unittest.TestCase):
         self.assertTrue(self.waiter.waits(0.1))
         eventually(lambda: self.look.one(waits).startswith("ShareLock on transaction"))
         self.maker.run("COMMIT")
-        self.assertEqual([], self.waiter.result(5))
+        self.assertEqual([], self.waiter.result())
         self.nothing_is_left()
 
     def test_lock_timeout_and_cancel(self):
         self.waiter.run("SET lock_timeout = '300ms'")
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("INSERT INTO t VALUES (1, 0, 6) ON CONFLICT DO NOTHING", 5)
+            self.waiter.run("INSERT INTO t VALUES (1, 0, 6) ON CONFLICT DO NOTHING")
         self.assertEqual("55P03", caught.exception.state)
         self.waiter.run("RESET lock_timeout")
         self.send()
         self.assertEqual("t", self.look.one(f"SELECT pg_cancel_backend({self.pid})"))
         with self.assertRaises(SqlError) as caught:
-            self.waiter.result(5)
+            self.waiter.result()
         self.assertEqual("57014", caught.exception.state)
         self.send()
         self.assertEqual("t", self.look.one(f"SELECT pg_terminate_backend({self.pid})"))
         with self.assertRaises(SqlError):
-            self.waiter.result(5)
+            self.waiter.result()
         self.nothing_is_left()
 
     def test_a_maker_that_is_cancelled_or_ended_lets_them_go_on(self):
         for how in ("cancel", "terminate"):
             self.send()
             self.gate.run(f"SELECT pg_{how}_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'")
-            self.assertEqual(["6"], self.waiter.result(5))
+            self.assertEqual(["6"], self.waiter.result())
             with self.assertRaises(SqlError):
-                self.maker.result(5)
+                self.maker.result()
             self.nothing_is_left()
             if how == "cancel":
                 self.maker.run("ROLLBACK")
@@ -120,11 +120,11 @@ class Waits(unittest.TestCase):
         self.waiter.run("SAVEPOINT s")
         open_gate(self.gate)
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("INSERT INTO t VALUES (1, 0, 6) ON CONFLICT DO NOTHING", 15)  # the maker looks for it later
+            self.waiter.run("INSERT INTO t VALUES (1, 0, 6) ON CONFLICT DO NOTHING")  # the maker looks for it later
         self.assertEqual("40P01", caught.exception.state)
         self.assertTrue(self.maker.blocked())
         self.waiter.run("ROLLBACK")
-        self.maker.result(5)
+        self.maker.result()
         self.nothing_is_left()
 
 
@@ -245,7 +245,7 @@ class Upserts(unittest.TestCase):
                 call = 0
                 while load.goes_on():
                     delta, errors = session.one(
-                        f"CALL {am}_{what}_turns({party * 100_000_000 + call * 100}, {TURNS}, 0, 0)", 20).split("|")
+                        f"CALL {am}_{what}_turns({party * 100_000_000 + call * 100}, {TURNS}, 0, 0)", 60).split("|")
                     deltas.append(int(delta))
                     caught.append(int(errors))
                     rounds.append(TURNS)

@@ -43,8 +43,8 @@ class TheFacility(OnThree):
         self.one.run("INSERT INTO shown VALUES (1)")
         self.one.send("INSERT INTO shown VALUES (2), (3), (4)")
         pid = stop.reached()
-        self.assertEqual(["LWLock|GclStop_heap_row_inserted"],
-                         self.cluster.sql(1, f"SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = {pid}"))
+        shown = f"SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = {pid}"
+        eventually(lambda: self.cluster.sql(1, shown) == ["LWLock|GclStop_heap_row_inserted"])
         self.assertEqual([f"{pid}|3|3|{pid}"], stop.sight("pid, arrival, arrivals, stopped"))
         self.assertEqual(["1"], self.cluster.sql(2, "SELECT count(*) FROM shown"))
         stop.go_on()
@@ -61,10 +61,10 @@ class TheFacility(OnThree):
                 self.one.send("UPDATE cut SET v = v + 1")
                 pid = stop.reached()
                 self.cluster.sql(1, f"SELECT {end}({pid})")
-                self.fails(state, self.one.result, 5)
+                self.fails(state, self.one.result)
                 stop.left()
                 self.assertEqual("0", self.two.one("SELECT v FROM cut"))
-                self.assertEqual([], self.two.run("UPDATE cut SET v = v", 5))
+                self.assertEqual([], self.two.run("UPDATE cut SET v = v"))
 
     def test_where_interrupts_are_held_off_the_stop_ends_and_the_commit_stands(self):
         self.one.run("CREATE TABLE kept (v int) USING gcl; INSERT INTO kept VALUES (0)")
@@ -77,7 +77,7 @@ class TheFacility(OnThree):
                 pid = stop.reached()
                 self.cluster.sql(1, f"SELECT pg_terminate_backend({pid})")
                 try:
-                    one.result(5)  # before it ends
+                    one.result()  # before it ends
                 except SqlError as error:
                     self.assertEqual("57P01", error.state)
                 stop.left()
@@ -132,7 +132,7 @@ class TheFacility(OnThree):
         self.two.run("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM w")
         self.one.run("UPDATE w SET v = v + 1 WHERE id = 3")
         self.two.run("ROLLBACK")
-        eventually(lambda: self.one.run("VACUUM w") is not None and not (missing := self.not_come_to(control)) or print(missing), 20)
+        eventually(lambda: self.one.run("VACUUM w") is not None and not (missing := self.not_come_to(control)) or print(missing), 60)
 
     def point_names(self):
         error = self.fails("22023", self.stops.control(1).run, "SELECT pg_temp.gcl_stop_attach('', 0, 1)")
@@ -180,7 +180,7 @@ class Schedules(OnThree):
                 self.assertTrue(self.two.blocked())
                 self.one.run("COMMIT")
                 step.reached()
-                self.three.run(by_three, 5)
+                self.three.run(by_three)
                 self.one.run("VACUUM chain")
                 step.go_on()
                 self.assertEqual(expected, self.two.result())
@@ -199,9 +199,9 @@ class Schedules(OnThree):
         for order in ("", "DESC"):
             self.assertEqual([str(i * 4) for i in sorted(range(800, 1600), reverse=bool(order))],
                              self.two.run(f"SELECT id FROM split WHERE id BETWEEN 3200 AND 6399 ORDER BY id {order}"))
-        self.three.run("INSERT INTO split SELECT i * 4 + 2 FROM generate_series(800, 1600) i", 10)
+        self.three.run("INSERT INTO split SELECT i * 4 + 2 FROM generate_series(800, 1600) i")
         with self.assertRaises(SqlError) as caught:
-            self.three.run("INSERT INTO split SELECT i * 4 + 2 FROM generate_series(1000, 1600) i", 10)
+            self.three.run("INSERT INTO split SELECT i * 4 + 2 FROM generate_series(1000, 1600) i")
         self.assertEqual("23505", caught.exception.state)
         self.assertEqual("2801", self.two.one("SELECT count(*) FROM split WHERE id > 0"))
         halves.go_on()
@@ -221,9 +221,9 @@ class Schedules(OnThree):
         self.assertEqual("0", self.two.one("SELECT count(*) FROM decided"))  # which is older than the time it gives
         self.assertEqual("1", self.two.one("SELECT count(*) FROM decided"))
         self.assertEqual("0", self.three.one("SELECT count(*) FROM decided"))
-        self.assertEqual(["2"], self.two.run("UPDATE decided SET v = v + 1 RETURNING v", 5))
+        self.assertEqual(["2"], self.two.run("UPDATE decided SET v = v + 1 RETURNING v"))
         self.three.run("COMMIT")
-        self.assertEqual(["3"], self.three.run("UPDATE decided SET v = v + 1 RETURNING v", 5))
+        self.assertEqual(["3"], self.three.run("UPDATE decided SET v = v + 1 RETURNING v"))
         commit.go_on()
         self.one.result()
         self.assertEqual([["3"]] * 3, self.cluster.everywhere("SELECT v FROM decided"))
@@ -238,7 +238,7 @@ class Schedules(OnThree):
         self.one.send("COMMIT")
         commit.reached()
         self.assertEqual(["11"], self.two.result())
-        self.assertEqual(["111"], self.three.run("UPDATE awaited SET v = v + 100 RETURNING v", 5))
+        self.assertEqual(["111"], self.three.run("UPDATE awaited SET v = v + 100 RETURNING v"))
         commit.go_on()
         self.one.result()
         self.assertEqual([["111"]] * 3, self.cluster.everywhere("SELECT v FROM awaited"))
@@ -271,9 +271,9 @@ class Schedules(OnThree):
                 ready = self.attach(self.one, "blink_insert_ready")
                 self.one.send("INSERT INTO keyed VALUES (100, 1)")
                 ready.reached()
-                self.two.run("INSERT INTO keyed VALUES (100, 2)", 5)
+                self.two.run("INSERT INTO keyed VALUES (100, 2)")
                 if taken_out:
-                    self.three.run("DELETE FROM keyed WHERE k = 100", 5)
+                    self.three.run("DELETE FROM keyed WHERE k = 100")
                 ready.go_on()
                 if taken_out:
                     self.one.result()
@@ -291,12 +291,12 @@ class Schedules(OnThree):
                 replayed.reached()
                 eventually(lambda: self.cluster.sql(2, "SELECT count(*) FROM gcl_stat_ddl WHERE answer = 'awaited'") == ["1"])
                 self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
-                self.fails("57014", self.one.result, 5)
+                self.fails("57014", self.one.result)
                 self.one.run("ROLLBACK")
                 sent.left()
                 replayed.left()
                 self.assertEqual([["t"]] * 3, self.cluster.everywhere("SELECT to_regclass('half') IS NULL"))
-                self.two.run("CREATE TABLE half (id int PRIMARY KEY) USING gcl; INSERT INTO half VALUES (1)", 10)
+                self.two.run("CREATE TABLE half (id int PRIMARY KEY) USING gcl; INSERT INTO half VALUES (1)")
                 self.assertEqual([["1"]] * 3, self.cluster.everywhere("SELECT id FROM half"))
                 self.two.run("DROP TABLE half")
 
@@ -307,7 +307,7 @@ class Schedules(OnThree):
         self.cluster.sql(1, f"SELECT pg_terminate_backend({pid})")
         told = True
         try:
-            self.one.result(10)  # the commit may be done, and its client told, before the session ends
+            self.one.result()  # the commit may be done, and its client told, before the session ends
         except SqlError as error:
             self.assertEqual("57P01", error.state)
             told = False
@@ -317,7 +317,7 @@ class Schedules(OnThree):
         self.assertEqual([there[0]] * 3, there)
         if told:
             self.assertEqual(["t"], there[0])
-        self.three.run("CREATE TABLE IF NOT EXISTS alike (id int) USING gcl; INSERT INTO alike VALUES (1)", 10)
+        self.three.run("CREATE TABLE IF NOT EXISTS alike (id int) USING gcl; INSERT INTO alike VALUES (1)")
         self.assertEqual([["1"]] * 3, self.cluster.everywhere("SELECT id FROM alike"))
 
     def test_what_is_decided_and_untold_is_waited_for(self):

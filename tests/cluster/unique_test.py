@@ -39,7 +39,7 @@ class Unique(unittest.TestCase):
             turn = 0
             session.run(before)
             while load.goes_on():
-                sums[party] += int(session.one(text.format(keys=KEYS, party=party, turn=turn), 20))
+                sums[party] += int(session.one(text.format(keys=KEYS, party=party, turn=turn), 60))
                 turn += 1
 
         watchers = [lambda: watch(load)] if watch else []
@@ -71,7 +71,7 @@ class Unique(unittest.TestCase):
             self.two.send("INSERT INTO counter VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1 RETURNING n")
             self.assertTrue(self.two.blocked())
             self.one.run(how)
-            self.assertEqual([after], self.two.result(5))
+            self.assertEqual([after], self.two.result())
 
     def test_repeatable_read_does_not_update_what_it_cannot_see(self):
         self.one.run("DELETE FROM counter")
@@ -102,15 +102,15 @@ class Unique(unittest.TestCase):
         for how, state in (("COMMIT", "23505"), ("ROLLBACK", None)):
             self.one.run("DELETE FROM late")
             self.two.run("BEGIN; INSERT INTO late VALUES (1, 7)")
-            self.three.run("BEGIN; INSERT INTO late VALUES (2, 7)", 5)  # does not wait
+            self.three.run("BEGIN; INSERT INTO late VALUES (2, 7)")  # does not wait
             self.three.send("COMMIT")
             self.assertTrue(self.three.blocked())
             self.two.run(how)
             if state is None:
-                self.three.result(5)
+                self.three.result()
             else:
                 with self.assertRaises(SqlError) as caught:
-                    self.three.result(5)
+                    self.three.result()
                 self.assertEqual(state, caught.exception.state)
         self.assertEqual(["2|7"], self.everywhere("SELECT * FROM late"))
 
