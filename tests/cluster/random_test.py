@@ -9,7 +9,7 @@ import time
 import traceback
 import unittest
 
-from harness import HELD, Cluster, SqlError, eventually
+from harness import HELD, LOAD_MAX, Cluster, Load, SqlError, eventually
 from wals import KEPT, assert_made_by_wals
 from workload import TABLES, TOTAL, Reader, Worker
 
@@ -33,15 +33,14 @@ class Random(unittest.TestCase):
                 work(*arguments)
             except BaseException:  # pylint: disable=broad-except
                 self.failures.append(traceback.format_exc())
-                self.until = 0
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()
         return thread
 
-    def disturb(self, until):
+    def disturb(self, load):
         """Cancels and ends sessions at random."""
         chance = random.Random(f"{SEED}/disturb")
-        while time.monotonic() < until and not self.failures:
+        while load.goes_on() and not self.failures:
             time.sleep(chance.random() * 0.8)
             k, how = chance.randint(1, PRIMARIES), chance.choice(["cancel", "cancel", "terminate"])
             self.cluster.sql(k, f"SELECT pg_{how}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE backend_type ="
@@ -50,12 +49,17 @@ class Random(unittest.TestCase):
     def test_everything_at_once(self):
         print(f"SEED={SEED} SECONDS={SECONDS:g}", flush=True)
         self.cluster.sql(1, f"{TABLES}")
-        until = time.monotonic() + SECONDS
-        workers = [Worker(f"w{k}_{i}", self.open(k), SEED, until) for k in range(1, PRIMARIES + 1) for i in range(2)]
-        readers = [Reader(f"r{k}", self.open(k), SEED, until, workers) for k in range(1, PRIMARIES + 1)]
-        threads = [self.start(one.run) for one in [*workers, *readers]] + [self.start(self.disturb, until)]
+        far = time.monotonic() + SECONDS + 2 * LOAD_MAX
+        workers = [Worker(f"w{k}_{i}", self.open(k), SEED, far) for k in range(1, PRIMARIES + 1) for i in range(2)]
+        readers = [Reader(f"r{k}", self.open(k), SEED, far, workers) for k in range(1, PRIMARIES + 1)]
+        load = Load(SECONDS, lambda: self.failures or all(one.counts.get("committed") for one in [*workers, *readers]))
+        threads = [self.start(one.run) for one in [*workers, *readers]] + [self.start(self.disturb, load)]
+        while load.goes_on() and not self.failures:
+            time.sleep(0.1)
+        for one in [*workers, *readers]:
+            one.until = 0
         for thread in threads:
-            thread.join(SECONDS + 60)
+            thread.join(60)
             self.assertFalse(thread.is_alive(), "a session hangs")
         self.assertEqual([], self.failures, "\n".join(self.failures) + f"\nSEED={SEED}" + self.cluster.server_errors())
         counts = {}

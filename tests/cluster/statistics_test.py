@@ -212,7 +212,11 @@ class Upkeep(unittest.TestCase):
 
         filled = pages()
         sizes, counts = [], []
-        for _ in range(4):
+
+        def small():
+            return sizes[-1][0] <= filled[0] * 8 + 3 * 8 and sizes[-1][1] <= filled[1] * 8 + 8
+
+        while len(sizes) < 4 or (not small() and len(sizes) < 12):  # what grows does so in each round
             before = vacuums()
             for _ in range(6):  # every version needs index entries: only VACUUM makes room
                 for k, session in enumerate(sessions):
@@ -228,15 +232,15 @@ class Upkeep(unittest.TestCase):
             counts.append(vacuums() - before)
         # A round's versions at most, whenever in it VACUUM came, what three times 200 dead rows before it took, and the eight
         # pages that each primary has begun; not four rounds'.
-        self.assertLessEqual(sizes[-1][0], filled[0] * 8 + 3 * 8, sizes)
-        self.assertLessEqual(sizes[-1][1], filled[1] * 8 + 8, sizes)
-        self.assertEqual(["600|4800"] * 3, [s.one("SELECT count(*), sum(v) / 3 FROM busy") for s in sessions])
+        self.assertTrue(small(), sizes)
+        updates = 6 * 200 * len(sizes)  # of each primary
+        self.assertEqual([f"600|{updates}"] * 3, [s.one("SELECT count(*), sum(v) / 3 FROM busy") for s in sessions])
         # Each has statistics of its own.  What VACUUM counts while rows are changed may be too few or too many, as heap's.
         for session in sessions:
             eventually(lambda s=session: s.one(stats.format("last_autoanalyze IS NOT NULL")) == "t", 120)
             self.assertEqual("-1", session.one("SELECT n_distinct FROM pg_stats WHERE tablename = 'busy' AND attname = 'id'"))
         # Changes are counted where they were made.
-        self.assertEqual(["600|4800", "0|4800", "0|4800"], [s.one(stats.format("n_tup_ins, n_tup_upd")) for s in sessions])
+        self.assertEqual([f"600|{updates}", f"0|{updates}", f"0|{updates}"], [s.one(stats.format("n_tup_ins, n_tup_upd")) for s in sessions])
         print("pages of table, indexes:", sizes, "autovacuums:", counts)
         # ANALYZE counts as of one moment.
         analyst = cluster.session(1)
