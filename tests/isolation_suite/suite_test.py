@@ -50,7 +50,7 @@ class IsolationSuite(unittest.TestCase):
         specs = [spec for spec in self.specs if spec not in left_out]
         long = self.accepted.waited_for(run)
         longest_first = sorted(specs, key=lambda spec: (spec not in long, -self.heap[spec].seconds))
-        played = play(self.suite, longest_first, databases, servers.GCL_TABLES, before)
+        played = play(self.suite, longest_first, databases, servers.GCL_TABLES, before, long)
         kept(run, played)
         different, same = {}, 0
         for spec in specs:
