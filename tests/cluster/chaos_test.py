@@ -32,6 +32,7 @@ SETTINGS = ("deadlock_timeout=200ms", "autovacuum_naptime=1s", "autovacuum_vacuu
             "gcl.checkpoint_timeout=2s")
 SESSIONS = 2  # of each workload on each primary
 STOPPED_MAX = 2.5  # seconds that a process or a primary stands still
+PATIENCE = float(os.environ.get("GCL_PATIENCE", 2))  # of memory node 0, over tcp: seconds; some stops are longer
 END_MAX = 60.0  # seconds until a primary has left
 ORPHAN_MAX = 20.0  # seconds until the last process of a server ends by itself
 MESSAGE_WORKER = "gcl message worker"
@@ -132,6 +133,8 @@ class Chaos(unittest.TestCase):
             self.to_go_on.difference_update(pids)
 
         seconds = chance.random() * STOPPED_MAX
+        if TRANSPORT == "tcp" and PATIENCE > STOPPED_MAX and chance.random() < 0.2:
+            seconds += PATIENCE
         self.to_go_on.update(pids)
         give(signal.SIGSTOP, *pids)
         self.standing.append(threading.Thread(target=go_on))

