@@ -52,6 +52,66 @@ class Roles(unittest.TestCase):
         self.assertEqual(["{work_mem=7777kB,my.own=d}"], self.same("SELECT proconfig FROM pg_proc WHERE proname = 'fc'"))
         self.on(1, "ALTER DATABASE postgres RESET ALL; DROP FUNCTION fc(); DROP ROLE fc")
 
+    def test_without_a_right_on_roles_and_databases_nobody_waits(self):
+        """The lock of the whole cluster is queued for by users with the right alone; others would hold up all DDL."""
+        self.on(1, "CREATE ROLE mallory; CREATE ROLE neighbour; CREATE DATABASE shop")
+        holder = self.cluster.session(2)
+        holder.run("BEGIN; CREATE TABLE held (i int) USING gcl")
+        statements = """CREATE ROLE q
+            ALTER ROLE neighbour LOGIN
+            ALTER ROLE neighbour SET work_mem = '5MB'
+            ALTER ROLE neighbour RENAME TO q
+            ALTER ROLE ALL SET work_mem = '5MB'
+            ALTER ROLE ALL IN DATABASE shop SET work_mem = '5MB'
+            COMMENT ON ROLE neighbour IS 'q'
+            DROP ROLE neighbour
+            DROP ROLE IF EXISTS neighbour
+            GRANT neighbour TO mallory
+            REVOKE neighbour FROM mallory
+            CREATE DATABASE q
+            ALTER DATABASE shop CONNECTION LIMIT 5
+            ALTER DATABASE shop SET work_mem = '5MB'
+            ALTER DATABASE shop RENAME TO q
+            ALTER DATABASE shop OWNER TO mallory
+            COMMENT ON DATABASE shop IS 'q'
+            DROP DATABASE shop"""
+        for k in (1, 2):
+            mallory = self.cluster.session(k)
+            mallory.run("SET ROLE mallory")
+            for statement in map(str.strip, statements.splitlines()):
+                with self.subTest(primary=k, statement=statement):
+                    with self.assertRaises(SqlError) as caught:
+                        mallory.run(statement)
+                    self.assertEqual("42501", caught.exception.state, caught.exception)
+        # What any role may do to itself waits.
+        mallory.run("SET lock_timeout = '300ms'")
+        with self.assertRaises(SqlError) as caught:
+            mallory.run("ALTER ROLE mallory SET work_mem = '5MB'")
+        self.assertEqual("55P03", caught.exception.state, caught.exception)
+        holder.run("ROLLBACK")
+        mallory.run("SET lock_timeout = 0; ALTER ROLE mallory SET work_mem = '5MB'; DROP DATABASE IF EXISTS nowhere")
+        self.on(3, "DROP ROLE mallory, neighbour; DROP DATABASE shop")
+
+    def test_without_a_right_no_worker_is_ended(self):
+        """Workers that wait for nothing are ended for a statement on their database; by users with the right to it alone."""
+        self.on(1, "CREATE ROLE mallory; CREATE DATABASE shop")
+        shop = Session(self.cluster.dsn(1) + " dbname=shop")
+        self.addCleanup(shop.close)
+        shop.run("CREATE EXTENSION gcl; CREATE TABLE t (i int) USING gcl")
+        workers = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE '%apply%' AND datname = 'shop' ORDER BY pid"
+        before = self.on(2, workers)
+        self.assertNotEqual([], before)
+        for way in ("READ ONLY", "READ WRITE"):
+            mallory = self.cluster.session(2)
+            mallory.run(f"SET ROLE mallory; SET SESSION CHARACTERISTICS AS TRANSACTION {way}")
+            for statement in ("ALTER DATABASE shop CONNECTION LIMIT 5", "DROP DATABASE shop", "CREATE DATABASE q TEMPLATE shop"):
+                with self.assertRaises(SqlError):
+                    mallory.run(statement)
+        self.assertEqual(before, self.on(2, workers))
+        shop.run("ALTER TABLE t ADD COLUMN j int")
+        shop.close()
+        self.on(1, "DROP DATABASE shop; DROP ROLE mallory")
+
     def test_without_a_right_nothing_is_locked(self):
         self.on(1, """CREATE ROLE mallory; CREATE ROLE neighbour; CREATE SCHEMA s; GRANT CREATE, USAGE ON SCHEMA s TO mallory;
                       SET search_path = s; SET default_table_access_method = gcl;

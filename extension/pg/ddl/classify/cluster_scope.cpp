@@ -1,6 +1,7 @@
 #include "extension/pg/ddl/classify/cluster_scope.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/classify/rights.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
@@ -52,28 +53,31 @@ const char* no_database(const Node*) { return nullptr; }
 struct ClusterKind {
   NodeTag tag;
   bool (*is_of_cluster)(const Node*);
-  const char* (*database)(
-      const Node*);  // the one that it is about and another primary may not have; null: none, several
+  // The one that it is about and another primary may not have; null: none, or several.
+  const char* (*database)(const Node*);
+  bool (*has_rights)(const Node*);  // rights.hpp; null: the server may be content with having granted nothing
 };
 
 constexpr ClusterKind kClusterKinds[] = {
-    {T_AlterDatabaseSetStmt, always, named<AlterDatabaseSetStmt, &AlterDatabaseSetStmt::dbname>},
-    {T_AlterDatabaseStmt, keeps_tablespace, named<AlterDatabaseStmt, &AlterDatabaseStmt::dbname>},
+    {T_AlterDatabaseSetStmt, always, named<AlterDatabaseSetStmt, &AlterDatabaseSetStmt::dbname>,
+     rights_for<AlterDatabaseSetStmt>},
+    {T_AlterDatabaseStmt, keeps_tablespace, named<AlterDatabaseStmt, &AlterDatabaseStmt::dbname>,
+     rights_for<AlterDatabaseStmt>},
     {T_AlterOwnerStmt, by_type<AlterOwnerStmt, &AlterOwnerStmt::objectType>,
-     if_database<AlterOwnerStmt, &AlterOwnerStmt::objectType, &AlterOwnerStmt::object>},
-    {T_AlterRoleSetStmt, always, named<AlterRoleSetStmt, &AlterRoleSetStmt::database>},
-    {T_AlterRoleStmt, always, no_database},
+     if_database<AlterOwnerStmt, &AlterOwnerStmt::objectType, &AlterOwnerStmt::object>, rights_for<AlterOwnerStmt>},
+    {T_AlterRoleSetStmt, always, named<AlterRoleSetStmt, &AlterRoleSetStmt::database>, rights_for<AlterRoleSetStmt>},
+    {T_AlterRoleStmt, always, no_database, rights_for<AlterRoleStmt>},
     {T_CommentStmt, by_type<CommentStmt, &CommentStmt::objtype>,
-     if_database<CommentStmt, &CommentStmt::objtype, &CommentStmt::object>},
-    {T_CreateRoleStmt, always, no_database},
-    {T_CreatedbStmt, always, named<CreatedbStmt, &CreatedbStmt::dbname>},
-    {T_DropRoleStmt, always, no_database},
-    {T_DropdbStmt, always, named<DropdbStmt, &DropdbStmt::dbname>},
-    {T_GrantRoleStmt, always, no_database},
-    {T_GrantStmt, names_some, no_database},
-    {T_RenameStmt, by_type<RenameStmt, &RenameStmt::renameType>, renamed_database},
+     if_database<CommentStmt, &CommentStmt::objtype, &CommentStmt::object>, rights_for<CommentStmt>},
+    {T_CreateRoleStmt, always, no_database, rights_for<CreateRoleStmt>},
+    {T_CreatedbStmt, always, named<CreatedbStmt, &CreatedbStmt::dbname>, rights_for<CreatedbStmt>},
+    {T_DropRoleStmt, always, no_database, rights_for<DropRoleStmt>},
+    {T_DropdbStmt, always, named<DropdbStmt, &DropdbStmt::dbname>, rights_for<DropdbStmt>},
+    {T_GrantRoleStmt, always, no_database, rights_for<GrantRoleStmt>},
+    {T_GrantStmt, names_some, no_database, nullptr},
+    {T_RenameStmt, by_type<RenameStmt, &RenameStmt::renameType>, renamed_database, rights_for<RenameStmt>},
     {T_SecLabelStmt, by_type<SecLabelStmt, &SecLabelStmt::objtype>,
-     if_database<SecLabelStmt, &SecLabelStmt::objtype, &SecLabelStmt::object>},
+     if_database<SecLabelStmt, &SecLabelStmt::objtype, &SecLabelStmt::object>, rights_for<SecLabelStmt>},
 };
 
 // Null: never of the cluster.
@@ -92,6 +96,11 @@ constexpr const char* kLocalHint =
 bool is_of_cluster(const Node* statement) {
   const ClusterKind* kind = cluster_kind_of(statement);
   return kind && kind->is_of_cluster(statement);
+}
+
+bool has_rights_of_cluster(const Node* statement) {
+  const ClusterKind* kind = cluster_kind_of(statement);
+  return kind->has_rights == nullptr || kind->has_rights(statement);
 }
 
 DdlPlan plan_of_cluster(const Node* statement) {

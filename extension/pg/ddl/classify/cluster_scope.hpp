@@ -10,6 +10,7 @@ namespace gcl {
 bool is_of_cluster(const Node* statement);
 // REQUIRES: is_of_cluster().
 DdlPlan plan_of_cluster(const Node* statement);
+bool has_rights_of_cluster(const Node* statement);
 
 // Raises, and says what helps, if this primary can reach no other one.
 void require_cluster();

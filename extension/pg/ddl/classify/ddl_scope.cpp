@@ -298,6 +298,7 @@ void use_heap_instead(Node* statement) {
 bool may_concern_us(const Node* statement) { return kind_of(statement) != nullptr || is_of_cluster(statement); }
 
 bool has_rights(const Node* statement) {
+  if (is_of_cluster(statement)) return has_rights_of_cluster(statement);
   const StatementKind* kind = kind_of(statement);
   return !kind || !kind->has_rights || kind->has_rights(statement);
 }

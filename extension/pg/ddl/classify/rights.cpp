@@ -5,10 +5,14 @@
 extern "C" {
 #include "access/relation.h"
 #include "catalog/objectaddress.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "catalog/pg_inherits.h"
+#include "commands/dbcommands.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 }
 
 namespace gcl {
@@ -123,6 +127,43 @@ bool may_drop(const DropStmt* statement) {
   return true;
 }
 
+bool may_make_roles() { return has_createrole_privilege(GetUserId()); }
+
+bool may_make_databases() {
+  if (superuser()) return true;
+  const HeapTuple tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool may = reinterpret_cast<Form_pg_authid>(GETSTRUCT(tuple))->rolcreatedb;
+  ReleaseSysCache(tuple);
+  return may;
+}
+
+// Also of one that is not there.
+bool owns_database(const char* name) {
+  const Oid database = get_database_oid(name, true);
+  return !OidIsValid(database) || pg_database_ownercheck(database, GetUserId());
+}
+
+Oid owner_of_database(const char* name) {
+  const HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(get_database_oid(name, true)));
+  if (!HeapTupleIsValid(tuple)) return InvalidOid;
+  const Oid owner = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datdba;
+  ReleaseSysCache(tuple);
+  return owner;
+}
+
+// Every role may change some of what it is itself.
+bool is_self_or_unknown(const RoleSpec* role) {
+  const Oid oid = get_rolespec_oid(role, true);
+  return !OidIsValid(oid) || oid == GetUserId();
+}
+
+// Of an object that is named alone, for COMMENT and SECURITY LABEL; all but roles and databases are judged later.
+bool may_describe(ObjectType type, const Node* name) {
+  if (type == OBJECT_DATABASE) return owns_database(strVal(name));
+  return type != OBJECT_ROLE || may_make_roles() || !OidIsValid(get_role_oid(strVal(name), true));
+}
+
 bool has_roles(const List* specs) {
   ListCell* cell;
   foreach (cell, specs)
@@ -134,7 +175,11 @@ bool has_roles(const List* specs) {
 
 bool has_rights_for(const AlterTableStmt* statement) { return may_alter(statement); }
 
-bool has_rights_for(const RenameStmt* statement) { return owns(statement->relation); }
+bool has_rights_for(const RenameStmt* statement) {
+  if (statement->renameType == OBJECT_ROLE) return may_make_roles();
+  if (statement->renameType == OBJECT_DATABASE) return owns_database(statement->subname) && may_make_databases();
+  return owns(statement->relation);
+}
 
 bool has_rights_for(const AlterObjectSchemaStmt* statement) { return owns(statement->relation); }
 
@@ -189,5 +234,47 @@ bool has_rights_for(const AlterDomainStmt* statement) {
 bool has_rights_for(const DropOwnedStmt* statement) { return has_roles(statement->roles); }
 
 bool has_rights_for(const ReassignOwnedStmt* statement) { return has_roles(statement->roles); }
+
+// --- roles and databases
+
+bool has_rights_for(const AlterDatabaseSetStmt* statement) { return owns_database(statement->dbname); }
+
+bool has_rights_for(const AlterDatabaseStmt* statement) { return owns_database(statement->dbname); }
+
+bool has_rights_for(const AlterOwnerStmt* statement) {
+  if (statement->objectType != OBJECT_DATABASE) return true;
+  const char* database = strVal(statement->object);
+  return owns_database(database) || get_rolespec_oid(statement->newowner, true) == owner_of_database(database);
+}
+
+bool has_rights_for(const AlterRoleSetStmt* statement) {
+  if (statement->role) return may_make_roles() || is_self_or_unknown(statement->role);
+  return statement->database ? owns_database(statement->database) : superuser();
+}
+
+bool has_rights_for(const AlterRoleStmt* statement) { return may_make_roles() || is_self_or_unknown(statement->role); }
+
+bool has_rights_for(const CommentStmt* statement) { return may_describe(statement->objtype, statement->object); }
+
+bool has_rights_for(const CreateRoleStmt*) { return may_make_roles(); }
+
+bool has_rights_for(const CreatedbStmt*) { return may_make_databases(); }
+
+bool has_rights_for(const DropRoleStmt*) { return may_make_roles(); }
+
+bool has_rights_for(const DropdbStmt* statement) { return owns_database(statement->dbname); }
+
+bool has_rights_for(const GrantRoleStmt* statement) {
+  if (may_make_roles()) return true;
+  ListCell* cell;
+  foreach (cell, statement->granted_roles) {
+    const AccessPriv* granted = lfirst_node(AccessPriv, cell);
+    const Oid role = granted->priv_name ? get_role_oid(granted->priv_name, true) : InvalidOid;
+    if (OidIsValid(role) && !is_admin_of_role(GetUserId(), role)) return false;
+  }
+  return true;
+}
+
+bool has_rights_for(const SecLabelStmt* statement) { return may_describe(statement->objtype, statement->object); }
 
 }  // namespace gcl

@@ -26,6 +26,20 @@ bool has_rights_for(const AlterDomainStmt* statement);
 bool has_rights_for(const DropOwnedStmt* statement);
 bool has_rights_for(const ReassignOwnedStmt* statement);
 
+// Of roles and databases.
+bool has_rights_for(const AlterDatabaseSetStmt* statement);
+bool has_rights_for(const AlterDatabaseStmt* statement);
+bool has_rights_for(const AlterOwnerStmt* statement);
+bool has_rights_for(const AlterRoleSetStmt* statement);
+bool has_rights_for(const AlterRoleStmt* statement);
+bool has_rights_for(const CommentStmt* statement);
+bool has_rights_for(const CreateRoleStmt* statement);
+bool has_rights_for(const CreatedbStmt* statement);
+bool has_rights_for(const DropRoleStmt* statement);
+bool has_rights_for(const DropdbStmt* statement);
+bool has_rights_for(const GrantRoleStmt* statement);
+bool has_rights_for(const SecLabelStmt* statement);
+
 // For the row of a kind of statement: {T_ViewStmt, planned_by<plan_view>, rights_for<ViewStmt>}
 template <class Statement>
 bool rights_for(const Node* statement) {

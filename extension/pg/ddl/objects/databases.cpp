@@ -211,10 +211,13 @@ bool has_extension(Oid database) { return load_position(database).extension != 0
 void check_database_statement(const Node* statement, bool here) {
   if (IsA(statement, DropdbStmt) && here) check_drop_here(reinterpret_cast<const DropdbStmt*>(statement)->dbname);
   if (IsA(statement, CreatedbStmt)) check_create(template_of(reinterpret_cast<const CreatedbStmt*>(statement)));
-  if (const char* database = database_to_be_left(statement)) end_idle_workers(database);
   if (!IsA(statement, RenameStmt)) return;
   const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
   if (rename->renameType == OBJECT_DATABASE) check_rename(rename->subname);
+}
+
+void leave_database(const Node* statement) {
+  if (const char* database = database_to_be_left(statement)) end_idle_workers(database);
 }
 
 void database_made(const char* name) {
@@ -227,7 +230,7 @@ void database_made(const char* name) {
 
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record) {
   check_database_statement(reinterpret_cast<Node*>(statement), false);
-  end_idle_workers(template_of(statement));
+  leave_database(reinterpret_cast<Node*>(statement));
   const auto* coordinator = static_cast<DdlObject*>(linitial(record->made));
   if (!find_option(statement, "oid")) {
     char* oid = psprintf("%u", coordinator->oid);

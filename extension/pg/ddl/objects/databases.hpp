@@ -10,6 +10,9 @@ namespace gcl {
 // DATABASE if it is to be `here` only.  PostgreSQL lets none of them pass while a session is connected, so no session
 // makes the extension meanwhile.
 void check_database_statement(const Node* statement, bool here);
+// Our own workers are no reason to call the database in use that the statement is about.  REQUIRES: the user has the
+// right to the statement: one that has none ends no worker.
+void leave_database(const Node* statement);
 void install_database_hooks();  // transaction callback
 
 // CREATE DATABASE has made its files, which PostgreSQL leaves behind if the transaction rolls back.
