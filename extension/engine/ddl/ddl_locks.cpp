@@ -91,16 +91,35 @@ bool DdlLocks::unlock_all(DdlHolder me) {
   return held;
 }
 
-void DdlLocks::want() {
-  Batch batch(region_.at(0).node());
-  batch.cas(region_.at(kDdlWanted), 0, 1);
-  (void)region_.run(batch);
+DdlLocks::Holders DdlLocks::holders() {
+  Holders holders{};
+  Batch whole(region_.at(0).node()), others(region_.at(0).node());
+  whole.load(word(kWholeCluster, offsetof(DdlLockWords, holder)));
+  for (int lock = 1; lock <= kDdlDatabasesMax; ++lock) others.load(word(lock, offsetof(DdlLockWords, holder)));
+  if (!region_.run(whole) || !region_.run(others)) return holders;
+  holders[kWholeCluster] = {whole.op(0).old};
+  for (int lock = 1; lock <= kDdlDatabasesMax; ++lock) holders[lock] = {others.op(lock - 1).old};
+  return holders;
 }
 
-bool DdlLocks::take_wanted() {
-  Batch batch(region_.at(0).node());
-  const int cas = batch.cas(region_.at(kDdlWanted), 1, 0);
-  return region_.run(batch) && batch.cas_succeeded(cas);
+void DdlLocks::want(DdlWanted what) {
+  for (uint64_t before = 0;;) {
+    Batch batch(region_.at(0).node());
+    const int cas = batch.cas(region_.at(kDdlWanted), before, before | what.bits());
+    if (!region_.run(batch) || batch.cas_succeeded(cas)) return;
+    before = batch.op(cas).old;
+    if ((before & what.bits()) == what.bits()) return;
+  }
+}
+
+DdlWanted DdlLocks::take_wanted() {
+  for (uint64_t before = 0;;) {
+    Batch batch(region_.at(0).node());
+    const int cas = batch.cas(region_.at(kDdlWanted), before, 0);
+    if (!region_.run(batch)) return DdlWanted(0);
+    if (batch.cas_succeeded(cas)) return DdlWanted(before);
+    before = batch.op(cas).old;
+  }
 }
 
 DdlLockWords DdlLocks::words(int lock) {

@@ -13,11 +13,31 @@
 //     more before it sleeps.  A session that gives one back asks afterwards whether any session wants it.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "extension/engine/ddl/ddl_region.hpp"
 
 namespace engine {
+
+// What sessions have said that they want: locks, and slots of the channel.
+class DdlWanted {
+ public:
+  constexpr explicit DdlWanted(uint64_t bits) : bits_(bits) {}
+  static constexpr DdlWanted slot() { return DdlWanted(uint64_t{1} << 63); }
+  // The last locks of databases share a bit.
+  static constexpr DdlWanted of(int lock) { return DdlWanted(uint64_t{1} << (lock < 62 ? lock : 62)); }
+  constexpr uint64_t bits() const { return bits_; }
+  constexpr bool any() const { return bits_ != 0; }
+  // Whether a session may wait for the holder of that lock.
+  constexpr bool waits_for_holder_of(int lock) const {
+    const uint64_t locks = bits_ & ~slot().bits_;  // all of which wait for the whole cluster's
+    return lock == 0 ? locks != 0 : (locks & (of(lock).bits_ | of(0).bits_)) != 0;
+  }
+
+ private:
+  uint64_t bits_;
+};
 
 class DdlLocks {
  public:
@@ -32,9 +52,13 @@ class DdlLocks {
   bool unlock_all(DdlHolder me);        // true if it held any
   DdlLockWords words(int lock);         // for views
 
+  // The whole cluster's, and behind it those of databases; all are none: the pool could not be read.
+  using Holders = std::array<DdlHolder, 1 + kDdlDatabasesMax>;
+  Holders holders();
+
   // ddl_log.want-then-retry.
-  void want();
-  bool take_wanted();  // true: the waiters are to be told; they say so anew if they have to go on waiting
+  void want(DdlWanted);
+  DdlWanted take_wanted();  // some: the waiters are to be told; they say so anew if they have to go on waiting
 
  private:
   coherence::PoolAddress word(int lock, uint32_t field) const {

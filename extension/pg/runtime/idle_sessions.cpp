@@ -43,6 +43,12 @@ uint32_t ms_since(TimestampTz since, TimestampTz now) {
 
 }  // namespace
 
+std::optional<uint32_t> ms_idle_in_transaction(const PGPROC& proc) {
+  const Shown shown = shown_of(proc);
+  if (shown.pid != proc.pid || shown.state != STATE_IDLEINTRANSACTION) return std::nullopt;
+  return ms_since(shown.since, GetCurrentTimestamp());
+}
+
 std::optional<uint32_t> IdleSessions::idle_ms(coherence::SessionId session, const engine::Holder& holder) {
   if (session.value >= ProcGlobal->allProcCount) return std::nullopt;
   const PGPROC& proc = ProcGlobal->allProcs[session.value];

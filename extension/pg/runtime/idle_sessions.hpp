@@ -18,6 +18,9 @@ extern "C" {
 
 namespace gcl {
 
+// For how long the server has shown that process as idle in a transaction that has not failed; nullopt: it does not.
+std::optional<uint32_t> ms_idle_in_transaction(const PGPROC& proc);
+
 class IdleSessions final : public engine::Idleness {
  public:
   explicit IdleSessions(uint32_t sessions) : seen_(sessions) {}

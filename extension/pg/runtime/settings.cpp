@@ -112,6 +112,10 @@ void define_settings() {
       "gcl.hold_yield", "How long an idle SERIALIZABLE transaction may hold pages that others wait for.",
       "After that it may only read, or has to be run again; -1: it holds them until it ends.", &settings.hold_yield_ms,
       200, engine::kPatienceForever, INT_MAX, PGC_SUSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+  DefineCustomIntVariable(
+      "gcl.ddl_yield", "How long a session that is idle in a transaction may hold a DDL lock that others wait for.",
+      "After that the session is ended; -1: it holds the lock until its transaction ends.", &settings.ddl_yield_ms,
+      30'000, -1, INT_MAX, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
   DefineCustomIntVariable("gcl.rejoin_timeout",
                           "How long a start waits until the other primaries have repaired what this one had when it "
                           "died.",

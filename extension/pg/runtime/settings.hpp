@@ -25,6 +25,7 @@ struct Settings {
   int checkpoint_wal_size_mb = 0;      // gcl.checkpoint_wal_size: of WAL that is kept, before one is made
   int max_page_holds = 0;              // gcl.max_page_holds: of one SERIALIZABLE transaction
   int hold_yield_ms = 0;               // gcl.hold_yield: how long an idle one may hold what others wait for
+  int ddl_yield_ms = 0;                // gcl.ddl_yield: how long a DDL lock may be held idly that others wait for
   int cache_size_kb = 0;               // gcl.cache_size: frames for cached pages
   bool local_administration = false;   // gcl.local_administration: roles and databases, on this primary only
   bool stop_points = false;            // gcl.stop_points: processes may be made to stand still, for tests (engine/stop)

@@ -2,6 +2,7 @@
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
 extern "C" {
@@ -57,7 +58,7 @@ void wait_for_lock(DdlRight right, int lock) {
       return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
     };
     if (try_lock()) break;
-    ddl_locks().want();  // ddl_log.want-then-retry
+    ddl_locks().want(engine::DdlWanted::of(index_of(right, lock)));  // ddl_log.want-then-retry
     if (try_lock()) break;
     unlock_ddl_tags(right, lock);  // so that the apply worker can have them, and we queue behind it
     if (ddl_pool_fenced()) raise_fenced();
@@ -72,16 +73,26 @@ DdlHolder ddl_me() { return DdlHolder::make(ddl_node_id(), ddl_incarnation(), dd
 
 int ddl_lock_of_database() { return ddl_locks().lock_of(get_database_name(MyDatabaseId)); }
 
+// A session that has to wait is counted, so that the launcher says for it that it does (ddl.idle-holder-ended).
+static void lock_tag(int lock, LOCKMODE mode) {
+  const LOCKTAG tag = tag_of(lock);
+  if (LockAcquire(&tag, mode, true, true) != LOCKACQUIRE_NOT_AVAIL) return;
+  std::atomic<int32_t>& waiters = ddl_node_state().tag_waiters[lock];
+  waiters.fetch_add(1, std::memory_order_relaxed);
+  PG_TRY();
+  { (void)LockAcquire(&tag, mode, true, false); }
+  PG_FINALLY();
+  { waiters.fetch_sub(1, std::memory_order_relaxed); }
+  PG_END_TRY();
+}
+
 // The whole cluster's tag is taken in a weak mode for a database.
 void lock_ddl_tags(DdlRight right, int lock) {
-  const LOCKTAG whole = tag_of(DdlLocks::kWholeCluster), own = tag_of(lock);
-  if (right == DdlRight::kWhole) {
-    (void)LockAcquire(&whole, ExclusiveLock, true, false);
-    return;
-  }
-  (void)LockAcquire(&whole, RowExclusiveLock, true, false);
+  const LOCKTAG whole = tag_of(DdlLocks::kWholeCluster);
+  if (right == DdlRight::kWhole) return lock_tag(DdlLocks::kWholeCluster, ExclusiveLock);
+  lock_tag(DdlLocks::kWholeCluster, RowExclusiveLock);
   PG_TRY();
-  { (void)LockAcquire(&own, ExclusiveLock, true, false); }
+  { lock_tag(lock, ExclusiveLock); }
   PG_CATCH();
   {
     (void)LockRelease(&whole, RowExclusiveLock, true);
@@ -107,9 +118,11 @@ void take_ddl_lock(DdlRight right, int lock) {
     PG_RE_THROW();
   }
   PG_END_TRY();
+  ddl_node_state().lock_holders.fetch_add(1, std::memory_order_relaxed);
 }
 
 void give_back_ddl_lock(DdlRight right, int lock) {
+  ddl_node_state().lock_holders.fetch_sub(1, std::memory_order_relaxed);
   ddl_locks().unlock(index_of(right, lock), ddl_me());
   unlock_ddl_tags(right, lock);
 }

@@ -52,7 +52,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
   for (;;) {
     prepare_for_wakeup();
     if (take_a_slot(database_, &taken)) break;
-    ddl_locks().want();  // ddl_log.want-then-retry
+    ddl_locks().want(engine::DdlWanted::slot());  // ddl_log.want-then-retry
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
     if (taken >= 0) continue;  // another session was quicker

@@ -95,7 +95,7 @@ void give_back_locks() {
 
 // ddl_log.want-then-retry.  Mostly no process waits.
 void tell_who_waits() {
-  if (!ddl_locks().take_wanted()) return;
+  if (!ddl_locks().take_wanted().any()) return;
   ddl_wake_others();
   wake_waiters();
 }

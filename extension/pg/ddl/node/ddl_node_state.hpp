@@ -61,7 +61,9 @@ struct DdlNodeState {
   LWLock* lock;
   LWLock* positions;  // of the process that writes one (ddl_position.cpp)
   DdlCounts counts;
-  ConditionVariable wakeup;  // ddl_wakeup.hpp
+  std::atomic<int32_t> lock_holders;                               // sessions of this primary that have a DDL lock
+  std::atomic<int32_t> tag_waiters[1 + engine::kDdlDatabasesMax];  // those that wait for the tag of one
+  ConditionVariable wakeup;                                        // ddl_wakeup.hpp
   bool started;              // the launcher ran before, in this life of the server
   bool member;               // takes part; not ended by the launcher's end (ddl.member-has-applied-log)
   volatile bool serving;     // a member, and its catalogs are those of the others, but for databases that are kept out

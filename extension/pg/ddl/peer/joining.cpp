@@ -113,7 +113,8 @@ void lock_cluster() {
     const uint32_t seen = wakeup_count();
     if (!ddl_node_state().started) end_former_life();
     if (try_lock_cluster(monotonic_us() - began > kJoinPatienceUs)) return;
-    ddl_locks().want();  // ddl_log.want-then-retry; what came before this look has its heartbeat
+    // ddl_log.want-then-retry; what came before this look has its heartbeat
+    ddl_locks().want(engine::DdlWanted::of(engine::DdlLocks::kWholeCluster));
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
   }

@@ -10,6 +10,7 @@
 #include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/dead_primaries.hpp"
+#include "extension/pg/ddl/peer/idle_holders.hpp"
 #include "extension/pg/ddl/peer/joining.hpp"
 #include "extension/pg/ddl/peer/log_end.hpp"
 #include "extension/pg/ddl/record/ddl_describe.hpp"
@@ -159,12 +160,20 @@ bool look_at_slots() {
   return waiting;
 }
 
+void reload_settings() {
+  if (!ConfigReloadPending) return;
+  ConfigReloadPending = false;
+  ProcessConfigFile(PGC_SIGHUP);  // which does not reach what take_worker_settings() has set
+}
+
 [[noreturn]] void watch() {
   for (;;) {
+    reload_settings();
     const uint32_t seen = wakeup_count();
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
     tend_log();
+    tend_ddl_locks();
     const bool busy = waiting || ShutdownRequestPending || has_to_catch_up() || tends_dead_primaries();
     sleep_from(seen, busy ? kHeartbeatMs : kCheckMs);
     if (ddl_pool_fenced()) stand_by_fenced();

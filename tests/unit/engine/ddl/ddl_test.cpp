@@ -16,6 +16,7 @@ using engine::DdlHolder;
 using engine::DdlKind;
 using engine::DdlMessage;
 using engine::DdlReply;
+using engine::DdlWanted;
 using gcl_test::Node;
 
 // The slot's newest message, as `node` reads it.
@@ -130,13 +131,39 @@ TEST(DdlLocks, TwoNodesNeverBothBelieveThatTheyHaveIt) {
 TEST(DdlLocks, AHolderThatGivesOneBackHearsOnceOfThoseThatWant) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
-  EXPECT_FALSE(a.channel.locks().take_wanted());
-  b.channel.locks().want();
-  b.channel.locks().want();
-  EXPECT_TRUE(a.channel.locks().take_wanted());
-  EXPECT_FALSE(a.channel.locks().take_wanted());
-  b.channel.locks().want();
-  EXPECT_TRUE(a.channel.locks().take_wanted());
+  const auto taken = [&] { return a.channel.locks().take_wanted(); };
+  EXPECT_FALSE(taken().any());
+  b.channel.locks().want(DdlWanted::slot());
+  b.channel.locks().want(DdlWanted::slot());
+  EXPECT_TRUE(taken().any());
+  EXPECT_FALSE(taken().any());
+  b.channel.locks().want(DdlWanted::of(3));
+  EXPECT_TRUE(taken().any());
+}
+
+TEST(DdlLocks, ThatWhichIsWantedSaysWhoseHolderIsWaitedFor) {
+  gcl_test::Cluster cluster({.nodes = 2});
+  Node a(cluster, 0), b(cluster, 1);
+  engine::DdlLocks& locks = b.channel.locks();
+  constexpr int kWhole = engine::DdlLocks::kWholeCluster, kLast = engine::kDdlDatabasesMax;
+  locks.want(DdlWanted::slot());
+  EXPECT_FALSE(a.channel.locks().take_wanted().waits_for_holder_of(kWhole));
+  locks.want(DdlWanted::of(5));
+  locks.want(DdlWanted::of(kLast));
+  const DdlWanted some = a.channel.locks().take_wanted();
+  EXPECT_TRUE(some.waits_for_holder_of(kWhole));
+  EXPECT_TRUE(some.waits_for_holder_of(5));
+  EXPECT_TRUE(some.waits_for_holder_of(kLast));
+  EXPECT_FALSE(some.waits_for_holder_of(6));
+  locks.want(DdlWanted::of(kWhole));
+  EXPECT_TRUE(a.channel.locks().take_wanted().waits_for_holder_of(6)) << "who wants the whole waits for all";
+
+  DdlHolder other;
+  ASSERT_TRUE(locks.try_lock(5, b.me, 1, &other));
+  const auto holders = a.channel.locks().holders();
+  EXPECT_EQ(holders[5], b.me);
+  EXPECT_FALSE(holders[kWhole].held());
+  EXPECT_FALSE(holders[kLast].held());
 }
 
 TEST(DdlSlot, OnlyTheLastNodeToAnswerTellsTheCoordinator) {
