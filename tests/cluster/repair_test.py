@@ -500,6 +500,29 @@ class InDoubt(unittest.TestCase):
         self.dies_at("xact_prepared", self.BOTH, 22)
         self.waits_for_it(22, False)
 
+    def test_what_it_may_have_locked_is_not_changed_under_it(self):
+        """Its table locks died with it: an index, or a rewritten table, would have one half of what it did."""
+        refused = ("CREATE INDEX ON shared (v)", "CREATE UNIQUE INDEX ON shared (v)", "ALTER TABLE shared ALTER v TYPE bigint",
+                   "ALTER TABLE shared ADD CHECK (v >= 0)", "TRUNCATE shared", "DROP TABLE shared",
+                   "BEGIN; LOCK TABLE shared IN SHARE MODE; COMMIT")
+        for point, v, statement in (("xact_prepared", 133, "CREATE INDEX shared_v ON shared (v)"),
+                                    ("xact_locally_committed", 144, "ALTER TABLE shared ALTER v TYPE bigint")):
+            with self.subTest(point):
+                self.stops = Stops(self.cluster)
+                self.dies_at(point, self.BOTH, v)
+                for k in (1, 3):
+                    for sql in refused:
+                        self.assertEqual("55006", self.error_of(self.cluster.session(k), sql)[0], sql)
+                    self.cluster.sql(k, "BEGIN; LOCK TABLE shared IN ROW EXCLUSIVE MODE; COMMIT")
+                self.cluster.sql(1, f"CREATE TABLE unheard_of_{v} (i int) USING gcl")
+                self.cluster.start(2)
+                self.cluster.sql(1, statement)
+                is_there = point == "xact_locally_committed"
+                self.assertEqual((is_there, is_there), self.outcome(v))
+                for way in ("enable_seqscan", "enable_indexscan"):
+                    self.assertEqual([["1"] if is_there else []] * 3, self.cluster.everywhere(
+                        f"SET {way} = off; SET enable_bitmapscan = off; SELECT id FROM shared WHERE v = {v}"))
+
     @contextlib.contextmanager
     def no_room_for(self, session):
         """The session's process cannot make the pool's journal longer."""

@@ -22,7 +22,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kJournalPauseMs = 10;
+constexpr uint32_t kJournalPauseMs = 10, kRecordPauseMs = 10;
 constexpr uint64_t kLogShare = 16;  // of the pool's pages: the DDL log has one at most
 
 engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
@@ -134,6 +134,28 @@ size_t ddl_in_doubt(coherence::NodeId node) {
 
 bool ddl_is_in_doubt(engine::TxnId which) {
   return count_in_doubt([=](engine::TxnId id) { return id == which; }) != 0;
+}
+
+static coherence::Status end_dead_primaries() {
+  const coherence::Node& here = node_pool()->coherence_node();
+  for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n) {
+    const coherence::NodeId node{n};
+    while (here.unrecorded().has(node)) GCL_TRY(txns().waiter().pause(kRecordPauseMs));  // repair.recorded-first
+    if (!here.info(node).dead()) continue;
+    const auto ended = txns().end_dead_node(node);
+    if (!ended) return ended.error();
+  }
+  return {};
+}
+
+size_t ddl_undecided(coherence::NodeId* node) {
+  return *until_done(nullptr, [=]() -> coherence::Result<size_t> {
+    GCL_TRY(end_dead_primaries());
+    const auto found = txns().in_doubt();
+    if (!found) return found.error();
+    if (!found->empty()) *node = found->front().id.node();
+    return found->size();
+  });
 }
 
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit) {

@@ -58,6 +58,8 @@ coherence::NodeInfo ddl_primary(coherence::NodeId node) noexcept;
 // How many transactions of a primary that is away only its own server can decide (txn.in-doubt-until-back).
 size_t ddl_in_doubt(coherence::NodeId node);
 bool ddl_is_in_doubt(engine::TxnId id);
+// Of all primaries that are not there; what can be decided of dead ones is, before they are counted.  *node: of one.
+size_t ddl_undecided(coherence::NodeId* node);
 // What it is then; kRunning: it is not in doubt, or its primary is there.
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit);
 // For the pool's journal: that this is the number of the node's life, in a moment.  ERROR: it cannot be written.

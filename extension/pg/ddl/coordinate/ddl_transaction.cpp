@@ -316,6 +316,22 @@ void ask_others(List* targets, bool nowait) {
   for (NodeSet left = not_asked(); !left.empty(); left = not_asked()) ask(targets, nowait, left);
 }
 
+// ddl.locks-of-the-dead
+void require_decided(const List* targets) {
+  const auto conflicts = [](const DdlTarget* target) { return target->mode >= ShareLock; };
+  bool any = false;
+  ListCell* cell;
+  foreach (cell, targets) any |= conflicts(static_cast<DdlTarget*>(lfirst(cell)));
+  coherence::NodeId node;
+  const size_t undecided = any ? ddl_undecided(&node) : 0;
+  if (undecided == 0) return;
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                  errmsg("transactions of a primary that is away are in doubt, and may have locked the relation"),
+                  errdetail("gcl_in_doubt shows %zu of them, one of primary %d, which only its own server can decide.",
+                            undecided, node.value),
+                  errhint("Start that primary. If it is lost: SELECT gcl_resolve_in_doubt(node, id, commit).")));
+}
+
 void lock_everywhere(List* targets) {
   ListCell* cell;
   if (first_primary_is_this())
@@ -325,6 +341,7 @@ void lock_everywhere(List* targets) {
     }
   ask_first(targets, false);
   ask_others(targets, false);
+  require_decided(targets);
   stop_here(StopPoint::kDdlLocked);
 }
 

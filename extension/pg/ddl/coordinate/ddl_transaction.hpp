@@ -22,6 +22,9 @@ void ask_first(List* targets, bool nowait);
 void ask_others(List* targets, bool nowait);
 // All of it, for DDL.
 void lock_everywhere(List* targets);
+// Raises if transactions that are in doubt may have what these targets exclude (ddl.locks-of-the-dead).  REQUIRES: the
+// targets are locked everywhere.
+void require_decided(const List* targets);
 
 // Others run the statement; ERROR names the primary that could not.  Keeps a copy for the log.  `last`: the transaction
 // is this statement alone, and its commit comes next: the statement goes with what that has to say

@@ -153,6 +153,7 @@ void end_shared_lock(const SharedLock& lock) {
   open_ddl_transaction(DdlRight::kLocks, lock.statement->nowait);
   if (lock.starts_here || !covers(lock.asked, targets)) ask_first(targets, lock.statement->nowait);
   ask_others(targets, lock.statement->nowait);
+  require_decided(targets);
 }
 
 }  // namespace gcl
