@@ -192,6 +192,23 @@ TEST_P(MembersContract, AStepThatIsNotTheNextChangesNothing) {
   EXPECT_TRUE(all_see({&first, &second}, dies, MemberState::kAbsent));
 }
 
+// member.next-step-only, of a node that lives; it dies later.
+TEST_P(MembersContract, WhatIsSaidOfALivingNodeSaysNothing) {
+  Candidate &first = join(0), &second = join(1), &lives = join(2);
+  for (Candidate* by : {&first, &second}) {
+    EXPECT_TRUE(by->members().quiesced(lives.id));
+    EXPECT_TRUE(by->members().recorded(lives.id, lives.incarnation));
+    EXPECT_TRUE(by->members().swept(lives.id, lives.incarnation));
+    EXPECT_TRUE(by->members().drained(lives.id));
+  }
+  EXPECT_TRUE(stays([&] { return is(second, lives, MemberState::kLive); }));
+  lives.die();
+  EXPECT_TRUE(all_see({&first, &second}, lives, MemberState::kDead));
+  EXPECT_TRUE(stays([&] { return !second.members().quiesced(lives.id); })) << "the first was quiescent too early";
+  (void)first.members().quiesced(lives.id);
+  EXPECT_TRUE(quiesced(second, lives) && quiesced(first, lives));
+}
+
 // What was said of one death does not count for the next one of the same node.
 TEST_P(MembersContract, EachDeathIsRepairedByItself) {
   Candidate &first = join(0), &second = join(1);
