@@ -58,16 +58,18 @@ class ShmCandidate final : public Candidate {
 
 class ShmMembers final : public MembersPool {
  public:
-  explicit ShmMembers(const PoolSpec& spec) : files_(spec) {}
+  ShmMembers(const PoolSpec& spec, uint64_t /* a death is certain at once */) : files_(spec) {}
   std::unique_ptr<Candidate> candidate() override { return std::make_unique<ShmCandidate>(files_.files()); }
 
  private:
   const Files files_;
 };
 
-// tcp: memory node 0 and the network worker of each node are beside the test.  What is killed has a link for a moment
-// more; nothing else ends one, however slow the machine is.
-constexpr net::LinkTimes kTimes{.patience_ns = 300'000'000, .silence_ns = 300'000'000'000};
+// tcp: memory node 0 and the network worker of each node are beside the test.  How slow a machine is ends no
+// connection.
+constexpr net::LinkTimes times(uint64_t patience_ns) {
+  return {.patience_ns = patience_ns, .silence_ns = 300'000'000'000};
+}
 
 class TcpCandidate final : public Candidate {
  public:
@@ -80,7 +82,7 @@ class TcpCandidate final : public Candidate {
     node_.incarnation = incarnation;
     return node_.publish(node, problem);
   }
-  void die() override { node_.worker.kill(); }
+  void die() override { node_.worker.stop(); }
   void hold() override { node_.worker.hold(); }
   void go_on() override { node_.worker.go_on(); }
 
@@ -90,14 +92,14 @@ class TcpCandidate final : public Candidate {
 
 class TcpMembers final : public MembersPool {
  public:
-  explicit TcpMembers(const PoolSpec& spec)
-      : files_(spec), served_(files_.directory(), files_.files(), {.key = key(), .times = kTimes}) {}
+  TcpMembers(const PoolSpec& spec, uint64_t patience_ns)
+      : files_(spec), served_(files_.directory(), files_.files(), {.key = key(), .times = times(patience_ns)}) {}
   std::unique_ptr<Candidate> candidate() override {
     return std::make_unique<TcpCandidate>(gcl_test::MemberNode::Spec{.prefix = files_.directory().path() + "/local",
                                                                      .address = served_.address(),
                                                                      .key = key(),
-                                                                     .tool_times = {.link = kTimes},
-                                                                     .times = kTimes});
+                                                                     .tool_times = {.link = times(kLongNs)},
+                                                                     .times = times(kLongNs)});
   }
 
  private:
@@ -107,8 +109,8 @@ class TcpMembers final : public MembersPool {
 };
 
 template <class T>
-std::unique_ptr<MembersPool> make_members(const PoolSpec& spec) {
-  return std::make_unique<T>(spec);
+std::unique_ptr<MembersPool> make_members(const PoolSpec& spec, uint64_t patience_ns) {
+  return std::make_unique<T>(spec, patience_ns);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class Candidate {
   virtual Membership& members() = 0;
   // Membership::publish(), with a file that all processes of the node would have.
   virtual Status publish(NodeId, uint64_t incarnation, Problem*) = 0;
-  // All of its processes are killed.  REQUIRES: it is in the pool.
+  // All of its processes end, and have not left.  REQUIRES: it is in the pool.
   virtual void die() = 0;
   // Nothing of what others do reaches it, and nothing that it says goes out, until go_on().  A transport whose looks
   // are at the table itself holds up nothing.
@@ -48,11 +48,15 @@ class MembersPool {
 
 struct MembersKind {
   const char* name;
-  std::unique_ptr<MembersPool> (*make)(const PoolSpec&);
+  // A process that is killed without a word has ended for the others when so much time is over, or sooner.
+  std::unique_ptr<MembersPool> (*make)(const PoolSpec&, uint64_t patience_ns);
   bool cuts_off_alone;  // it can end one incarnation alone (Membership::cut_off())
   bool of_processes;    // candidates may be made, and members inherited, by processes that are forked
 };
 inline std::ostream& operator<<(std::ostream& o, const MembersKind& kind) { return o << kind.name; }
+
+// More than any process needs, however slow the machine is; and less, where nothing depends on being in time.
+inline constexpr uint64_t kLongNs = 120'000'000'000, kShortNs = 300'000'000;
 
 // All of them: a new transport is added in member_pools.cpp.  Those whose nodes are processes.
 const std::vector<MembersKind>& members_kinds();
@@ -64,13 +68,13 @@ class MembersContract : public testing::TestWithParam<MembersKind> {
   static constexpr auto kWait = Membership::Patience::kWait, kTry = Membership::Patience::kTry;
 
   void SetUp() override { make({.repairs_deaths = true}); }
-  void make(PoolSpec spec) {
+  void make(PoolSpec spec, uint64_t patience_ns = kLongNs) {
     nodes_.clear();
     pool_.reset();
     spec.nodes_max = kNodesMax;
     spec.identity = "";
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
-    pool_ = GetParam().make(spec);
+    pool_ = GetParam().make(spec, patience_ns);
   }
   std::unique_ptr<Candidate> candidate() { return pool_->candidate(); }
 
