@@ -54,6 +54,11 @@ class NodesContract : public testing::TestWithParam<NodesKind>, protected Reques
   Wakeup& wakes(NodeId n) { return *wakes_[n.value]; }
   Node& node(NodeId n) { return *node_[n.value]; }
   void join(NodeId n) {
+    enter(n);
+    begin(n);
+  }
+  // It is in the pool; what it has of a network does nothing before begin().
+  void enter(NodeId n) {
     Problem problem;
     auto joined =
         Node::join(*pool_, n, {.frames = kFrames, .sessions_max = 4, .private_bytes = 4096}, &problem, shm_transport());
@@ -63,6 +68,8 @@ class NodesContract : public testing::TestWithParam<NodesKind>, protected Reques
       if (other && other != node_[n.value]) share_mapping(*other, node(n));
     end_[n.value] = GetParam().transport().open_messenger(node(n).parts(), counters_[n.value]);
     wakes_[n.value] = GetParam().transport().open_wakeup(node(n).parts());
+  }
+  void begin(NodeId n) {
     if (GetParam().peers) GetParam().peers()->begin(node(n));
   }
   void leave(NodeId n) {
