@@ -8,6 +8,11 @@
 // wakeup.count-look-sleep: A process reads the event's count, looks, and sleeps only while the count is the same: a
 //     wakeup between the look and the sleep ends the sleep.  Every sleep has a bound: a wakeup for a node that is just
 //     joining or leaving may be lost.
+// wakeup.none-is-lost: A wakeup of one node that is in the pool for another one arrives: late, or more than once, or
+//     several as one; so the count says that one came, not how many.  Those of one process for one event may come as
+//     one only behind what the process had done before the last of them (wakeup.look-again).
+// wakeup.workers-look: When members have changed the message workers of all nodes look again: their sleep ends when
+//     the change reaches their node, or by ring_workers() of the process that has seen it.
 #pragma once
 
 #include <atomic>
@@ -30,7 +35,8 @@ class Wakeup {
   // Wakes all processes that sleep on that event of that node; if none attends to it there, those that sleep on
   // `otherwise`, too.  A node that is not in the pool has none.  Any thread.
   virtual void wake(NodeId, uint16_t event, uint16_t otherwise = kNone) noexcept = 0;
-  // Ends the sleep of the message workers of all other nodes: they look at Membership again.  Any thread.
+  // Ends the sleep of the message workers of all other nodes, unless the transport does so by itself when members
+  // change: they look at Membership again (wakeup.workers-look).  Any thread.
   virtual void ring_workers() noexcept = 0;
 };
 

@@ -109,7 +109,7 @@ class MembersWorker final : public tcp::NodeWorker {
   };
   // With the pool, which the test has opened meanwhile.
   Parts* parts = nullptr;
-  std::atomic<uint32_t>& changes() const { return *reinterpret_cast<std::atomic<uint32_t>*>(shared_.at()); }
+  std::atomic<uint32_t>& changes() const { return shared().changes; }
 
   coherence::Status start(NodeId id, uint64_t incarnation, coherence::Problem*) override {
     listens_at_ = "127.0.0.1:" + std::to_string(6000 + id.value);
@@ -118,6 +118,9 @@ class MembersWorker final : public tcp::NodeWorker {
   }
   const char* listens_at() const override { return listens_at_.c_str(); }
   void stop() noexcept override { beside_.reset(); }
+  // It does nothing from now on, until it goes on.
+  void hold() { set_held(true); }
+  void go_on() { set_held(false); }
   // Where it is a thread (ThreadSanitizer) it ends instead.
   void kill() {
     if (beside_ && beside_->pid() > 0) ::kill(beside_->pid(), SIGKILL);
@@ -130,6 +133,10 @@ class MembersWorker final : public tcp::NodeWorker {
     void members_changed() noexcept override { count.fetch_add(1); }
     std::atomic<uint32_t>& count;
   };
+  void set_held(bool held) {
+    shared().held.store(held);
+    if (beside_ && !eventually([&] { return shared().stands.load() == held; })) abort();
+  }
   void work(NodeId id, uint64_t incarnation, const Beside::Over& over) {
     coherence::Problem problem;
     TestLog log("node");
@@ -143,9 +150,20 @@ class MembersWorker final : public tcp::NodeWorker {
     worker->memory().set_other(&members);
     worker->add(members);
     must(worker->memory().add(MemoryNodeId{0}, endpoints(parts->address), &problem), problem);
-    while (!over.load()) worker->run_once(10);
+    while (!over.load()) {
+      shared().stands.store(shared().held.load());
+      if (shared().stands.load())
+        usleep(1000);
+      else
+        worker->run_once(10);
+    }
   }
-  SharedBytes shared_{64};
+  struct Shared {
+    std::atomic<uint32_t> changes;
+    std::atomic<bool> held, stands;
+  };
+  Shared& shared() const { return *reinterpret_cast<Shared*>(shared_.at()); }
+  SharedBytes shared_{sizeof(Shared)};
   std::string listens_at_;
   std::optional<Beside> beside_;
 };
@@ -193,6 +211,10 @@ class MemberNode {
     auto reserved = members->reserve(id, problem);
     if (!reserved) return reserved.error();
     incarnation = *reserved;
+    return publish(id, problem);
+  }
+  // REQUIRES: the incarnation is reserved.
+  coherence::Status publish(NodeId id, coherence::Problem* problem) {
     char path[600];
     coherence::arena_path(*pool, id, incarnation, path, sizeof path);
     arena_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -52,9 +52,8 @@ bool ShmMembership::recorded(NodeId dead, uint64_t incarnation) noexcept {
 }
 
 bool ShmMembership::quiesced(NodeId dead) noexcept {
-  if (!repairs_deaths()) return true;
+  if (!repairs_deaths() || info(dead).state != MemberState::kDead || repairable().has(dead)) return true;
   changes_.says_quiescent(id_, dead);
-  if (info(dead).state != MemberState::kDead || repairable().has(dead)) return true;
   if (!changes_.repairable_is_due(dead)) return false;
   const PoolLock lock(pool_.path(), PoolLock::kTry);
   if (!lock.held() || !changes_.repairable_is_due(dead)) return false;
