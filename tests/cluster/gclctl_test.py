@@ -288,6 +288,33 @@ class Status(unittest.TestCase):
             os.kill(victim, signal.SIGCONT)
 
 
+class DataDirectories(unittest.TestCase):
+    """Which primaries run: what their data directories say, and where these lie."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        self.cluster.sql(1, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+
+    def test_the_number_of_a_dead_postmaster_is_another_accounts_process(self):
+        """As after a loss of power: it may be any process, and what it works in cannot be seen."""
+        if os.stat("/proc/1").st_uid == os.stat(self.cluster.dir).st_uid:
+            self.skipTest("the first process is of the servers' account")
+        numbers = [self.cluster.postmaster(k) for k in (1, 2)]
+        self.assertEqual([], together([lambda k=k: self.cluster.kill_all(k) for k in (1, 2)]))
+        eventually(lambda: not any(os.path.exists(f"/proc/{number}") for number in numbers))  # sockets have these numbers, too
+        for k in (1, 2):
+            with open(f"{self.cluster.dir}/node{k}/data/postmaster.pid", "r+", encoding="ascii") as file:
+                lines = file.readlines()
+                file.seek(0)
+                file.writelines(["1\n", *lines[1:]])
+                file.truncate()
+        shutil.rmtree(self.cluster.pool_dir())
+        self.assertEqual(2, self.cluster.ctl("status", self.cluster.dir, check=False).stdout.count("  down\n"))
+        self.assertIn("0 of 2 primaries stopped", self.cluster.ctl("stop", self.cluster.dir, check=False).stdout)
+        self.cluster.start()
+        self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
+
+
 class Dead(unittest.TestCase):
     """`status` names the primaries that have died, and what their repair waits for."""
 

@@ -89,7 +89,8 @@ int postmaster_of(const fs::path& data) {
   int pid = 0;
   using Is = coherence::ProcessSight::Is;
   if (!(in >> pid) || pid <= 0 || coherence::look_at_process(pid).is == Is::kGone) return 0;  // a zombie is, too
-  // The number may have been given to another process since: ours has its data directory as working directory.
+  // gclctl.runs-where-it-works
+  if (kill(pid, 0) != 0 && errno == EPERM) return 0;
   std::error_code error;
   fs::path where = fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd", error);
   return error || where == data ? pid : 0;

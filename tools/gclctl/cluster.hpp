@@ -101,6 +101,10 @@ struct Cluster {
 };
 
 // The postmaster that runs on a data directory, or 0.
+//
+// gclctl.runs-where-it-works: The number in postmaster.pid may be another process's by now. The postmaster is a process
+//     of this account that works in the data directory. Another account's is none: it cannot be told where that works,
+//     and PostgreSQL's own start does not take it for one either.
 int postmaster_of(const fs::path& data);
 
 // As a connection string wants a value: in quotes where it needs them.
