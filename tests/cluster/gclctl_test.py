@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import GCLCTL, Cluster, Session, data_directory, eventually, new_dir, ports, together
+from harness import GCLCTL, Cluster, Session, data_directory, eventually, give, new_dir, ports, together
 
 
 class Gclctl(unittest.TestCase):
@@ -313,6 +313,24 @@ class DataDirectories(unittest.TestCase):
         self.assertIn("0 of 2 primaries stopped", self.cluster.ctl("stop", self.cluster.dir, check=False).stdout)
         self.cluster.start()
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
+
+    def test_one_that_was_moved_and_is_behind_a_link(self):
+        c, moved = self.cluster, f"{os.path.dirname(self.cluster.dir)}/moved"
+        c.stop()
+        os.rename(f"{c.dir}/node1/data", moved)
+        os.symlink(moved, f"{c.dir}/node1/data")
+        c.start()
+        self.assertIn("primary 1 runs already", c.ctl("start", c.dir, "--node", "1").stdout)
+        pid = c.session(1).pid()
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(give, signal.SIGKILL, pid)
+        c.kill_all(1, but=pid)
+        eventually(lambda: f"while it has process {pid}\n" in c.ctl("status", c.dir, check=False).stdout)
+        give(signal.SIGKILL, pid)
+        c.start()
+        self.assertIn("2 of 2 primaries stopped", c.stop().stdout)
+        c.ctl("destroy", c.dir)
+        self.assertFalse(os.path.exists(f"{moved}/PG_VERSION"), "nothing is left, wherever it is")
 
 
 class Dead(unittest.TestCase):

@@ -56,6 +56,7 @@ int remove(Cluster c, int node, Data data) {
     remove_shared_memory(c, k);
     if (keep_log(c, k, KeptLog::kMoved))
       fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
+    c.remove_moved_data(k);
     fs::remove_all(c.data(k).parent_path());
   } else {
     fmt::print(

@@ -111,7 +111,10 @@ int destroy_servers(const Cluster& c) {
   signal_and_wait(c, c.numbers(), c.on_hosts() ? SIGINT : SIGQUIT);
   if (c.on_hosts()) (void)still_in_pool(c);  // a death that is certain by then holds up nobody
   stop_memory_nodes(c);
-  for (int k : c.numbers()) remove_shared_memory(c, k);
+  for (int k : c.numbers()) {
+    remove_shared_memory(c, k);
+    c.remove_moved_data(k);
+  }
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);
   if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);
