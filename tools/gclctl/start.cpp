@@ -134,7 +134,10 @@ int start_servers(const Cluster& c, int node) {
     if (!anybody_runs)  // a backend that its postmaster has left behind may still write its log
       for (const int k : c.chosen(0))
         if (!wait_until_unused(c, k)) fail("processes of primary {} are left from before, and do not end", k);
-    if (!anybody_runs) wait_while_memory_node_loads(c);
+    if (!anybody_runs) {
+      remove_given_up(c.pool());
+      wait_while_memory_node_loads(c);
+    }
     if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_nodes(c);  // it serves what has no name any more
     check_pool(c, anybody_runs);
   }
