@@ -314,6 +314,21 @@ class DataDirectories(unittest.TestCase):
         self.cluster.start()
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
 
+    def test_what_outlives_one_whose_number_is_another_process(self):
+        pid = self.cluster.session(1).pid()
+        self.addCleanup(give, signal.SIGKILL, pid)
+        number = self.cluster.postmaster(1)
+        self.assertEqual([], together([lambda: self.cluster.kill_all(1, but=pid), lambda: self.cluster.kill_all(2)]))
+        eventually(lambda: not os.path.exists(f"/proc/{number}"))  # its socket has that number, too
+        with open(f"{self.cluster.dir}/node1/data/postmaster.pid", "r+", encoding="ascii") as file:
+            lines = file.readlines()
+            file.seek(0)
+            file.writelines([f"{os.getpid()}\n", *lines[1:]])
+            file.truncate()
+        done = self.cluster.ctl("start", self.cluster.dir)
+        self.assertIn(f"killed process {pid}, which has outlived the former server of primary 1", done.stderr)
+        self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
+
     def test_one_that_was_moved_and_is_behind_a_link(self):
         c, moved = self.cluster, f"{os.path.dirname(self.cluster.dir)}/moved"
         c.stop()

@@ -86,7 +86,7 @@ bool wait_until_unused(const Cluster& c, int k) {
     return is_zombie() || (shmctl(id, IPC_STAT, &segment) == 0 && segment.shm_nattch > 0);
   };
   if (wait_while(is_used)) return true;
-  if (pid <= 0 || coherence::look_at_process(pid).is != coherence::ProcessSight::Is::kGone) return false;
+  if (pid <= 0 || c.postmaster(k) != 0) return false;
   kill_what_is_left(k, id, c.data(k));
   return wait_while(is_used);
 }
