@@ -357,7 +357,12 @@ bool restart_pool(const LostPool& lost) {
 void remove_given_up(const fs::path& pool) {
   if (!fs::exists(aside(pool))) return;
   const auto lock = lock_pool(pool);
-  if (fs::exists(pool)) fs::remove(aside(pool));
+  if (!fs::exists(pool)) return;
+  Problem ignored;
+  if (const auto view = coherence::PoolView::open(pool.c_str(), &ignored);
+      view && (*view)->header().state.load() == coherence::PoolState::kClean)
+    remove_arenas(pool);
+  fs::remove(aside(pool));
 }
 
 }  // namespace gclctl
