@@ -69,6 +69,7 @@ void rewrite_configuration(const fs::path& data, const Settings& values) {
     const auto value = values.find(name_in(line));
     return value == values.end() ? line : value->first + " = " + value->second;
   });
+  if (!fs::exists(data / kReadLast)) return;
   rewrite_lines(data / kReadLast, [&](const std::string& line) -> std::optional<std::string> {
     return values.contains(name_in(line)) ? std::nullopt : std::optional(line);
   });
