@@ -37,7 +37,8 @@ FlightFile::~FlightFile() {
 }
 
 void FlightFile::create(const char* path, NodeId node, uint64_t incarnation, uint32_t sessions) noexcept {
-  const Descriptor file(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  unlink(path);  // of a pool that was here before
+  const Descriptor file(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.fd < 0 || snprintf(path_, sizeof path_, "%s", path) >= int(sizeof path_)) return;
   bytes_ = flight_ring_at(sessions);
   if (!take_memory(file.fd, 0, kFlightHeaderBytes) || ftruncate(file.fd, off_t(bytes_)) != 0) return;

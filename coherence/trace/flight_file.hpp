@@ -3,8 +3,9 @@
 //   `<pool>.node<N>.<incarnation>.flight`:  header | ring of slot 0 | ring of slot 1 | ...
 //
 // The file takes memory only for slots that were ever used.  A ring's memory is taken when the first session of the
-// slot begins, never by an event: a full tmpfs is a session without a recorder, not a SIGBUS.  The file outlives its
-// processes, as the arena does, and is unlinked when the node leaves in order.
+// slot begins, never by an event: a full tmpfs is a session without a recorder, not a SIGBUS.  The node makes the file:
+// one that another account had made in its place, in a directory of all, that account could cut off.  The file outlives
+// its processes, as the arena does, and is unlinked when the node leaves in order.
 #pragma once
 
 #include <cstddef>

@@ -391,17 +391,51 @@ class Backup(unittest.TestCase):
 
     # --- points between backups ---------------------------------------------------------------------------------------
 
-    def make_archiving(self):
-        self.archive = os.path.dirname(self.new_place())
+    def test_a_restored_cluster_writes_into_no_archive(self):
+        """Whatever ALTER SYSTEM has set in the cluster that the backup is of; its port, likewise, stays its own."""
+        self.make(spare=len(PRIMARIES))
+        archive, command = self.new_archive()
         for k in PRIMARIES:
-            os.mkdir(f"{self.archive}/node{k}")
-        for directory in (self.archive, *(f"{self.archive}/node{k}" for k in PRIMARIES)):
+            self.cluster.sql(k, f"ALTER SYSTEM SET archive_command = '{command}'")
+            self.cluster.sql(k, "ALTER SYSTEM SET archive_mode = on")
+            self.cluster.sql(k, "ALTER SYSTEM SET work_mem = '5MB'")
+            with open(f"{self.cluster.dir}/node{k}/data/postgresql.conf", "a", encoding="utf-8") as file:
+                file.write("archive_mode = always\n")  # behind gclctl's
+        self.cluster.stop()
+        self.cluster.start()
+        self.cluster.everywhere("SELECT pg_switch_wal()")
+        eventually(lambda: all(os.listdir(f"{archive}/node{k}") for k in PRIMARIES))
+        backup = self.back_up()
+        before = {path: path.read_bytes() for path in pathlib.Path(archive).glob("node*/*")}
+        with Restored(self.cluster, backup) as other:
+            self.assertEqual([["off"]] * 3, other.everywhere("SHOW archive_mode"))
+            other.everywhere("SELECT pg_switch_wal()")
+            self.assertEqual(before, {path: path.read_bytes() for path in before})
+            self.assertEqual([["5MB"]] * 3, other.everywhere("SHOW work_mem"), "all else is as it was set")
+        for k in PRIMARIES:
+            self.cluster.sql(k, f"ALTER SYSTEM SET port = {self.cluster.ports.base + k - 1}")
+            self.cluster.sql(k, "ALTER SYSTEM SET \"GCL.Pool_File\" = '/no/where'")
+        with Restored(self.cluster, self.back_up()) as other:
+            self.assertEqual([[str(other.ports.base + k - 1)] for k in PRIMARIES], other.everywhere("SHOW port"))
+            self.assertEqual([[f"{other.dir}/pool.saved"]] * 3, other.everywhere("SHOW gcl.pool_file"))
+        for k in PRIMARIES:
+            self.cluster.sql(k, "ALTER SYSTEM RESET \"GCL.Pool_File\"")
+
+    def new_archive(self):
+        """Its directory, and the manual's command."""
+        archive = os.path.dirname(self.new_place())
+        for k in PRIMARIES:
+            os.mkdir(f"{archive}/node{k}")
+        for directory in (archive, *(f"{archive}/node{k}" for k in PRIMARIES)):
             if os.geteuid() == 0:
                 shutil.chown(directory, "postgres", "postgres")
-        settings = [words[i + 1].replace("/archive/", f"{self.archive}/") for words in examples()[1] for i, word in enumerate(words)
-                    if word == "--set"]
-        self.assertRegex(" ".join(settings), "archive_mode=on archive_command=.*%p")
-        self.make(*settings, spare=len(PRIMARIES))
+        settings = dict(words[i + 1].split("=", 1) for words in examples()[1] for i, word in enumerate(words) if word == "--set")
+        self.assertEqual({"archive_mode", "archive_command"}, set(settings))
+        return archive, settings["archive_command"].replace("/archive/", f"{archive}/")
+
+    def make_archiving(self):
+        self.archive, command = self.new_archive()
+        self.make("archive_mode=on", f"archive_command={command}", spare=len(PRIMARIES))
         self.free_port = str(self.cluster.ports.base + len(PRIMARIES))
 
     def point(self):

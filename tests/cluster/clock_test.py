@@ -11,7 +11,8 @@ import threading
 import time
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, SqlError, eventually, new_dir
+from restored import Restored
 
 LIBRARY = os.environ.get("GCL_SHIFTED_CLOCK", "build/lib/libshifted_clock.so")
 HOUR, DAY = 3600, 86400
@@ -140,6 +141,54 @@ class Clocks(unittest.TestCase):
         self.cluster.start(3)
         self.cluster.sql(1, "INSERT INTO later VALUES (2)")
         self.assertEqual([["2"]] * 3, self.cluster.everywhere("SELECT count(*) FROM later"))
+
+    def test_the_last_restore_point_is_the_last_one_whatever_the_clock_said(self):
+        """A clock that was an hour ahead, and was set right: of points, and of a point and a backup."""
+        archive, backup = new_dir(), new_dir()
+        for directory in (archive, backup):
+            self.addCleanup(shutil.rmtree, directory, True)
+            os.chmod(directory, 0o755)
+        for directory in (archive, *(f"{archive}/node{k}" for k in PRIMARIES)):
+            os.makedirs(directory, exist_ok=True)
+            if os.geteuid() == 0:
+                shutil.chown(directory, "postgres", "postgres")
+        for k in PRIMARIES:
+            self.cluster.sql(k, f"ALTER SYSTEM SET archive_command = 'cp %p {archive}/node{k}/%f'")
+            self.cluster.sql(k, "ALTER SYSTEM SET archive_mode = on")
+        self.cluster.stop()
+        for k in PRIMARIES:
+            self.cluster.start(k)
+        self.assertEqual([["on"]] * 3, self.cluster.everywhere("SHOW archive_mode"))
+
+        def at(seconds, *command):
+            clock = self.cluster.clock("ctl")
+            clock.write_bytes(struct.pack("=q", seconds * 1_000_000_000))
+            self.cluster.environment = {"LD_PRELOAD": f"{os.path.dirname(self.cluster.dir)}/clock.so", "GCL_TEST_CLOCK": str(clock)}
+            try:
+                return self.cluster.ctl(*command).stdout
+            finally:
+                self.cluster.environment = {}
+
+        point = ("restore-point", self.cluster.dir, archive)
+        at(HOUR, *point)  # its cut is before the backup's, and it is the newest by name
+        self.cluster.sql(1, "INSERT INTO t VALUES (20, 0)")
+        at(0, "backup", self.cluster.dir, f"{backup}/b")
+        with self.assertRaisesRegex(RuntimeError, "no restore point that goes on from this backup"):
+            self.assert_restored(f"{backup}/b", archive, [])
+        self.cluster.sql(2, "INSERT INTO t VALUES (21, 0)")
+        at(HOUR // 2, *point)
+        self.cluster.sql(3, "INSERT INTO t VALUES (22, 0)")
+        at(0, *point)
+        self.cluster.sql(3, "INSERT INTO t VALUES (23, 0)")
+        self.assert_restored(f"{backup}/b", archive, ["20", "21", "22"])
+        at(HOUR // 4, *point)
+        self.assert_restored(f"{backup}/b", archive, ["20", "21", "22", "23"])
+        now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+        self.assert_restored(f"{backup}/b", archive, ["20", "21", "22"], "--to", now)
+
+    def assert_restored(self, backup, archive, expected, *options):
+        with Restored(self.cluster, backup, "--archive", archive, *options) as other:
+            self.assertEqual(expected, other.sql(2, "SELECT id FROM t WHERE id > 10 ORDER BY id"))
 
 
 if __name__ == "__main__":

@@ -273,6 +273,9 @@ class Later(unittest.TestCase):
 
     def test_a_primary_is_added(self):
         c = self.cluster
+        own = (("port", c.ports.base), ("cluster_name", "'gcl1'"), ("gcl.node_id", 1))  # of the one that it is made from
+        for name, value in own:
+            c.sql(1, f"ALTER SYSTEM SET {name} = {value}")
         copier = c.session(2)
         copier.run("BEGIN; SELECT gcl_prepare_copy(6)")
         adds = subprocess.Popen([GCLCTL, "add-primary", c.dir], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -282,9 +285,12 @@ class Later(unittest.TestCase):
         copier.run("ROLLBACK")
         said, refused = adds.communicate(timeout=120)
         self.assertIn("4 primaries", said, refused)
+        for name, _ in own:
+            c.sql(1, f"ALTER SYSTEM RESET {name}")
         c.sql(2, "ALTER TABLE t ADD COLUMN c int DEFAULT 3")  # before it has come
         c.start(4)
         self.assertEqual(["1|x|3"], c.sql(4, "SELECT * FROM t"))
+        self.assertEqual(["gcl4|4"], c.sql(4, "SELECT current_setting('cluster_name'), current_setting('gcl.node_id')"))
         self.assertEqual(c.sql(1, "SELECT rolpassword FROM pg_authid WHERE rolname = 'owner'"),
                          c.sql(4, "SELECT rolpassword FROM pg_authid WHERE rolname = 'owner'"))
         self.assertEqual(["42"], c.sql(4, "SELECT a FROM own"))

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import GCLCTL, Cluster, Session, data_directory, eventually, new_dir, ports, together
+from harness import GCLCTL, Cluster, Session, data_directory, eventually, give, new_dir, ports, together
 
 
 class Gclctl(unittest.TestCase):
@@ -286,6 +286,66 @@ class Status(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 60)
         finally:
             os.kill(victim, signal.SIGCONT)
+
+
+class DataDirectories(unittest.TestCase):
+    """Which primaries run: what their data directories say, and where these lie."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        self.cluster.sql(1, "CREATE TABLE t (i int) USING gcl; INSERT INTO t VALUES (1)")
+
+    def test_the_number_of_a_dead_postmaster_is_another_accounts_process(self):
+        """As after a loss of power: it may be any process, and what it works in cannot be seen."""
+        if os.stat("/proc/1").st_uid == os.stat(self.cluster.dir).st_uid:
+            self.skipTest("the first process is of the servers' account")
+        numbers = [self.cluster.postmaster(k) for k in (1, 2)]
+        self.assertEqual([], together([lambda k=k: self.cluster.kill_all(k) for k in (1, 2)]))
+        eventually(lambda: not any(os.path.exists(f"/proc/{number}") for number in numbers))  # sockets have these numbers, too
+        for k in (1, 2):
+            with open(f"{self.cluster.dir}/node{k}/data/postmaster.pid", "r+", encoding="ascii") as file:
+                lines = file.readlines()
+                file.seek(0)
+                file.writelines(["1\n", *lines[1:]])
+                file.truncate()
+        shutil.rmtree(self.cluster.pool_dir())
+        self.assertEqual(2, self.cluster.ctl("status", self.cluster.dir, check=False).stdout.count("  down\n"))
+        self.assertIn("0 of 2 primaries stopped", self.cluster.ctl("stop", self.cluster.dir, check=False).stdout)
+        self.cluster.start()
+        self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
+
+    def test_what_outlives_one_whose_number_is_another_process(self):
+        pid = self.cluster.session(1).pid()
+        self.addCleanup(give, signal.SIGKILL, pid)
+        number = self.cluster.postmaster(1)
+        self.assertEqual([], together([lambda: self.cluster.kill_all(1, but=pid), lambda: self.cluster.kill_all(2)]))
+        eventually(lambda: not os.path.exists(f"/proc/{number}"))  # its socket has that number, too
+        with open(f"{self.cluster.dir}/node1/data/postmaster.pid", "r+", encoding="ascii") as file:
+            lines = file.readlines()
+            file.seek(0)
+            file.writelines([f"{os.getpid()}\n", *lines[1:]])
+            file.truncate()
+        done = self.cluster.ctl("start", self.cluster.dir)
+        self.assertIn(f"killed process {pid}, which has outlived the former server of primary 1", done.stderr)
+        self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT i FROM t"))
+
+    def test_one_that_was_moved_and_is_behind_a_link(self):
+        c, moved = self.cluster, f"{os.path.dirname(self.cluster.dir)}/moved"
+        c.stop()
+        os.rename(f"{c.dir}/node1/data", moved)
+        os.symlink(moved, f"{c.dir}/node1/data")
+        c.start()
+        self.assertIn("primary 1 runs already", c.ctl("start", c.dir, "--node", "1").stdout)
+        pid = c.session(1).pid()
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(give, signal.SIGKILL, pid)
+        c.kill_all(1, but=pid)
+        eventually(lambda: f"while it has process {pid}\n" in c.ctl("status", c.dir, check=False).stdout)
+        give(signal.SIGKILL, pid)
+        c.start()
+        self.assertIn("2 of 2 primaries stopped", c.stop().stdout)
+        c.ctl("destroy", c.dir)
+        self.assertFalse(os.path.exists(f"{moved}/PG_VERSION"), "nothing is left, wherever it is")
 
 
 class Dead(unittest.TestCase):

@@ -3,14 +3,16 @@ data directory is refused.
 """
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import threading
 import time
 import unittest
 
+import left_behind
 from deaths import ACCOUNTS, BANK, EACH, BankClient
-from harness import Cluster, Session, SqlError, data_directory, eventually
+from harness import GCLCTL, Cluster, Session, SqlError, data_directory, eventually
 from stop_points import STOP_POINTS, Stops
 
 GOES_ON_MAX = 20.0  # seconds, on a machine that crawls
@@ -181,6 +183,36 @@ class RemovePrimary(unittest.TestCase):
         self.assertEqual(["1", "3"], c.sql(1, KEPT_FOR))
         self.becomes_another(2)
         self.assert_nothing_is_lost()
+
+    def test_one_whose_data_cannot_be_deleted_at_once(self):
+        """It lies on another disk, and something in there stays at first: the command is begun again behind its note."""
+        c = self.cluster
+        c.sql(3, "INSERT INTO hist VALUES ('of the one that goes', 1)")
+        moved = f"{left_behind.new_dir('/var/tmp', GCLCTL)}/data"
+        self.addCleanup(shutil.rmtree, os.path.dirname(moved), ignore_errors=True)
+        os.chmod(os.path.dirname(moved), 0o755)
+        c.stop(3)
+        subprocess.run(["mv", f"{c.dir}/node3/data", moved], check=True)
+        os.symlink(moved, f"{c.dir}/node3/data")
+        c.start(3)
+        held = pathlib.Path(moved, "held")
+        held.mkdir()
+        (held / "file").touch()
+        if os.geteuid() == 0:
+            shutil.chown(held, "postgres", "postgres")
+        held.chmod(0o500)
+        arguments = ("remove-primary", c.dir, "--node", "3")
+        self.refused(": Permission denied", *arguments, "--delete-data")
+        self.assertEqual(["1", "2"], c.sql(1, KEPT_FOR))
+        self.refused("primary 3 was removed from the cluster", *arguments)
+        held.chmod(0o700)
+        self.assertIn("what was left of primary 3 is deleted", self.remove(3, "--delete-data"))
+        self.assertFalse(os.path.exists(f"{c.dir}/node3") or os.path.exists(f"{moved}/global"))
+        self.refused("primary 3 was removed from the cluster", *arguments, "--delete-data")
+        c.ctl("stop", c.dir, "--immediate")
+        shutil.rmtree(c.pool_dir())
+        c.start()  # the log of the one that is no more is there
+        self.assertEqual(["1"], c.sql(2, "SELECT count(*) FROM hist WHERE who = 'of the one that goes'"))
 
     def test_what_is_refused(self):
         c = self.cluster

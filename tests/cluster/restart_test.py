@@ -69,6 +69,15 @@ class Restart(unittest.TestCase):
         self.cluster.start()
         self.assert_all_there()
 
+    def test_what_a_killed_start_has_left_of_a_fenced_pool(self):
+        """It was killed when the new pool had its name, and before the fenced one's memory was given back."""
+        self.cluster.stop()
+        left = [f"{self.cluster.pool_dir()}/{name}" for name in ("pool.fenced", "pool.node1.7")]
+        for path in left:
+            shutil.copyfile(f"{self.cluster.pool_dir()}/pool", path)
+        self.cluster.start()
+        self.assertEqual([], [path for path in left if os.path.exists(path)])
+
     def test_primaries_leave_and_come_back_one_by_one(self):
         for k in (2, 3, 1):
             self.cluster.stop(k)

@@ -1,10 +1,13 @@
 """Other software for a cluster that works: one primary after the other, while the others serve (docs/UPGRADING.md)."""
+import contextlib
 import glob
 import os
 import re
 import shutil
+import socket
 import struct
 import subprocess
+import threading
 import time
 import unittest
 
@@ -250,6 +253,37 @@ class Upgrade(unittest.TestCase):
         self.assertIn("file too short", done.stderr)
         self.assertEqual([[self.now]] * 3, c.everywhere("SELECT gcl_version()"))
         self.assertEqual([f"{c.dir}/prefix"], glob.glob(f"{c.dir}/prefix*"))
+
+    def test_a_primary_that_cannot_be_started(self):
+        """Somebody has its port when it is stopped: with what it had it does not start either, but it has that."""
+        c, ended, taken = self.cluster, threading.Event(), []
+
+        def take():
+            while not ended.is_set() and not taken:
+                with contextlib.suppress(OSError), contextlib.ExitStack() as unless_taken:
+                    one = unless_taken.enter_context(socket.socket())
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port is reserved for us
+                    one.bind(("127.0.0.1", c.ports.base))
+                    one.listen()
+                    taken.append(one)
+                    unless_taken.pop_all()
+                time.sleep(0.001)
+
+        taker = threading.Thread(target=take)
+        taker.start()
+        try:
+            done = self.next.ctl("upgrade", c.dir, "--node", "1", check=False)
+        finally:
+            ended.set()
+            taker.join()
+            for one in taken:
+                one.close()
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn(f"port {c.ports.base} (primary 1) is in use", done.stderr)
+        self.assertIn("nor with what it had", done.stderr)
+        self.assertEqual([f"{c.dir}/prefix"], glob.glob(f"{c.dir}/prefix*"))
+        c.start(1)
+        self.assertEqual([[self.now]] * 3, c.everywhere("SELECT gcl_version()"))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
   views->require("COMMIT", kCommitMax);
 }
 
-// Brings the copy to the end of its log, and lets it give its own OIDs.
+// Gives the copy its own settings (gclctl.own-settings-count), brings it to the end of its log, and lets it give its
+// own OIDs.
 void finish_data(const Cluster& c, int k) {
   rewrite_configuration(c.data(k), {{"gcl.node_id", std::to_string(k)},
                                     {"port", std::to_string(c.port_of(k))},

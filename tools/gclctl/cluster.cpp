@@ -11,6 +11,7 @@
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
+#include "tools/gclctl/process.hpp"
 
 namespace gclctl {
 
@@ -80,6 +81,14 @@ std::vector<int> Cluster::chosen(int node) const {
   return all;
 }
 
+void Cluster::remove_moved_data(int k) const {
+  std::error_code none;
+  const fs::path there = fs::canonical(data(k), none);
+  if (none || !fs::is_symlink(data(k))) return;
+  for (const auto& entry : fs::directory_iterator(there)) fs::remove_all(entry.path());
+  fs::remove(there, none);
+}
+
 int Cluster::postmaster(int k) const { return postmaster_of(data(k)); }
 
 int postmaster_of(const fs::path& data) {
@@ -89,10 +98,9 @@ int postmaster_of(const fs::path& data) {
   int pid = 0;
   using Is = coherence::ProcessSight::Is;
   if (!(in >> pid) || pid <= 0 || coherence::look_at_process(pid).is == Is::kGone) return 0;  // a zombie is, too
-  // The number may have been given to another process since: ours has its data directory as working directory.
-  std::error_code error;
-  fs::path where = fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd", error);
-  return error || where == data ? pid : 0;
+  // gclctl.runs-where-it-works
+  if (kill(pid, 0) != 0 && errno == EPERM) return 0;
+  return works_in(pid, data).value_or(true) ? pid : 0;
 }
 
 bool Cluster::any_runs() const {

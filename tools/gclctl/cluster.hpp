@@ -79,6 +79,8 @@ struct Cluster {
   void check_number(int node) const;
   // The primaries a command speaks of: all, or the one the user named.  Fails if that was removed.
   std::vector<int> chosen(int node) const;
+  // Of a data directory that was moved, and that a link leads to: what is in there, and the directory if it may go.
+  void remove_moved_data(int k) const;
   // The postmaster of primary K, or 0 when it does not run.
   int postmaster(int k) const;
   bool any_runs() const;
@@ -101,6 +103,10 @@ struct Cluster {
 };
 
 // The postmaster that runs on a data directory, or 0.
+//
+// gclctl.runs-where-it-works: The number in postmaster.pid may be another process's by now. The postmaster is a process
+//     of this account that works in the data directory, by whatever path that is reached. Another account's is none: it
+//     cannot be told where that works, and PostgreSQL's own start does not take it for one either.
 int postmaster_of(const fs::path& data);
 
 // As a connection string wants a value: in quotes where it needs them.

@@ -1,11 +1,19 @@
 #include "tools/gclctl/configuration.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
-#include <sstream>
+#include <functional>
+#include <optional>
 
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {
+namespace {
+
+constexpr const char* kReadLast = "postgresql.auto.conf";  // which ALTER SYSTEM writes
+
+}  // namespace
 
 std::string quoted_setting(const std::string& text) {
   std::string out = "'";
@@ -28,17 +36,50 @@ std::string checkpoint_command(const Cluster& c) {
   return "\"$GCL_BINDIR/gclctl\" checkpoint " + word_of_shell(c.dir.string());
 }
 
-void rewrite_configuration(const fs::path& data, const std::map<std::string, std::string>& values) {
-  const fs::path file = data / "gcl.conf";
-  std::ifstream in(file);
-  std::ostringstream text;
-  for (std::string line; std::getline(in, line);) {
-    const auto value = values.find(line.substr(0, line.find(" = ")));
-    text << (value == values.end() ? line : value->first + " = " + value->second) << "\n";
+namespace {
+
+// What a line of postgresql.conf sets, in lower case, as names are the same in either; empty: nothing.
+std::string name_in(const std::string& line) {
+  std::string name;
+  for (size_t i = std::min(line.find_first_not_of(" \t"), line.size()); i < line.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(line[i]);
+    if (std::isalnum(letter) == 0 && letter != '_' && letter != '.') break;
+    name += char(std::tolower(letter));
   }
+  return name;
+}
+
+// `change` gives each line another text; nothing: the line goes.
+void rewrite_lines(const fs::path& file,
+                   const std::function<std::optional<std::string>(const std::string& line)>& change) {
+  std::ifstream in(file);
+  if (!in) fail("cannot read {}", file.string());
+  std::string text;
+  for (std::string line; std::getline(in, line);)
+    if (const auto changed = change(line)) text += *changed + "\n";
   std::ofstream out(file, std::ios::trunc);
-  out << text.str();
+  out << text;
   if (!out.flush()) fail("cannot write {}", file.string());
+}
+
+}  // namespace
+
+void rewrite_configuration(const fs::path& data, const Settings& values) {
+  rewrite_lines(data / "gcl.conf", [&](const std::string& line) -> std::optional<std::string> {
+    const auto value = values.find(name_in(line));
+    return value == values.end() ? line : value->first + " = " + value->second;
+  });
+  if (!fs::exists(data / kReadLast)) return;
+  rewrite_lines(data / kReadLast, [&](const std::string& line) -> std::optional<std::string> {
+    return values.contains(name_in(line)) ? std::nullopt : std::optional(line);
+  });
+}
+
+void overrule_configuration(const fs::path& data, const Settings& values) {
+  rewrite_configuration(data, values);
+  std::ofstream out(data / kReadLast, std::ios::app);
+  for (const auto& [name, value] : values) out << name << " = " << value << "\n";
+  if (!out.flush()) fail("cannot write {}", (data / kReadLast).string());
 }
 
 }  // namespace gclctl

@@ -6,6 +6,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/inspect/pool_view.hpp"
+#include "tools/gclctl/process.hpp"
 
 namespace gclctl {
 namespace {
@@ -36,9 +37,7 @@ std::string processes_in(const fs::path& data) {
     int pid = 0;
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc() || end != name.data() + name.size()) continue;
-    std::error_code unreadable;
-    if (fs::read_symlink(entry.path() / "cwd", unreadable) == data && !unreadable)
-      found += fmt::format("{}{}", found.empty() ? "" : ", ", pid);
+    if (works_in(pid, data).value_or(false)) found += fmt::format("{}{}", found.empty() ? "" : ", ", pid);
   }
   return found;
 }

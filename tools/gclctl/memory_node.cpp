@@ -21,6 +21,7 @@
 #include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/patient_deadline.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
@@ -29,8 +30,7 @@
 namespace gclctl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kServesMax = std::chrono::seconds(120);  // it may load the pool from the disk
+constexpr auto kServesMax = std::chrono::seconds(120);
 constexpr auto kEndMax = std::chrono::seconds(60);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr const char* kProgram = "gcl_memnode";
@@ -100,7 +100,7 @@ namespace {
 
 // Starts number `k`, and waits for what `serves` says.
 template <class Serves>
-void start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arguments, const Serves& serves) {
+void start_new(const Cluster& c, uint32_t k, const std::vector<std::string>& arguments, const Serves& serves) {
   make_private_directory(directory(c, k));
   std::vector<std::string> command = {(c.any_bindir() / kProgram).string(),
                                       coherence::MemoryPath(c.pool().c_str(), k).text,
@@ -115,27 +115,46 @@ void start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arg
   command.insert(command.end(), arguments.begin(), arguments.end());
   const pid_t pid = start_daemon(command, directory(c, k), log_file(c, k));
   std::ofstream(pid_file(c, k)) << pid << "\n";
-  for (const auto deadline = Clock::now() + kServesMax; !serves(); std::this_thread::sleep_for(kLook)) {
+  for (PatientDeadline deadline(c, kServesMax); !serves(); std::this_thread::sleep_for(kLook)) {
     if (waitpid(pid, nullptr, WNOHANG) == pid)
       fail("memory node {} did not start: {} (gclctl verify checks the saved pool)", k, last_line(log_file(c, k)));
-    if (Clock::now() <= deadline) continue;
+    if (!deadline.is_over()) continue;
     kill(pid, SIGTERM);  // or it would come when nobody waits for it any more
     fail("memory node {} does not serve after {} s: {}", k, kServesMax.count(), last_line(log_file(c, k)));
   }
 }
 
-void start_further(const Cluster& c, uint32_t k, std::vector<std::string> arguments) {
-  for (const char* argument : {"--listen", "127.0.0.1:0", "--first"}) arguments.emplace_back(argument);
-  arguments.push_back(memory_node_address(c));
-  start_one(c, k, arguments, [&] { return memory_node_is_here(c, k); });
+// A command that was killed has left one that loads the pool; it serves then, or ends, as it may have been told to.
+template <class Serves>
+void wait_while_loading(const Cluster& c, uint32_t k, const Serves& serves) {
+  PatientDeadline deadline(c, kServesMax);
+  while (memory_node_process(c, k) != 0 && !fs::exists(coherence::MemoryPath(c.pool().c_str(), k).text) && !serves()) {
+    if (deadline.is_over())
+      fail("memory node {} (process {}) has loaded nothing for {} s: {}", k, memory_node_process(c, k),
+           kServesMax.count(), last_line(log_file(c, k)));
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+// The same, if it does not run; whether it has started it.
+template <class Serves>
+bool start_one(const Cluster& c, uint32_t k, const std::vector<std::string>& arguments, const Serves& serves) {
+  wait_while_loading(c, k, serves);
+  if (memory_node_process(c, k) != 0) return false;
+  start_new(c, k, arguments, serves);
+  return true;
+}
+
+std::vector<std::string> further_arguments(const Cluster& c) {
+  return {"--listen", "127.0.0.1:0", "--first", memory_node_address(c)};
 }
 
 void stop_one(const Cluster& c, uint32_t k) {
   const int pid = memory_node_process(c, k);
   if (pid == 0) return;
   if (kill(pid, SIGTERM) != 0 && errno != ESRCH) fail("cannot signal memory node {} (process {})", k, pid);
-  for (const auto deadline = Clock::now() + kEndMax; memory_node_process(c, k) != 0; std::this_thread::sleep_for(kLook))
-    if (Clock::now() > deadline) fail("memory node {} (process {}) still runs after {} s", k, pid, kEndMax.count());
+  for (PatientDeadline deadline(c, kEndMax); memory_node_process(c, k) != 0; std::this_thread::sleep_for(kLook))
+    if (deadline.is_over()) fail("memory node {} (process {}) still runs after {} s", k, pid, kEndMax.count());
   std::error_code ignored;
   fs::remove(pid_file(c, k), ignored);
 }
@@ -154,7 +173,7 @@ namespace {
 // Those of this host, as the plan says; the pool gets what it does not have yet.
 void start_planned(const Cluster& c) {
   for (const PlannedMemoryNode& one : c.plan->memory_nodes) {
-    if (one.host != c.host || memory_node_process(c, one.number) != 0) continue;
+    if (one.host != c.host) continue;
     std::vector<std::string> arguments = {"--listen", one.listen.empty() ? one.address : one.listen};
     if (one.number != 0) {
       const auto pages = bufmgr::further_pages_bytes(one.bytes);
@@ -163,7 +182,7 @@ void start_planned(const Cluster& c) {
                                           memory_node_address(c), std::string("--pages"), fmt::format("{}", *pages)})
         arguments.push_back(argument);
     }
-    start_one(c, one.number, arguments, [&] { return memory_node_is_here(c, one.number); });
+    if (!start_one(c, one.number, arguments, [&] { return memory_node_is_here(c, one.number); })) continue;
     fmt::print("memory node {} is up: {}\n", one.number, one.address);
     fflush(stdout);
   }
@@ -171,19 +190,26 @@ void start_planned(const Cluster& c) {
 
 }  // namespace
 
+void wait_while_memory_node_loads(const Cluster& c) {
+  wait_while_loading(c, 0, [&] { return listens(c); });
+}
+
 void start_memory_nodes(const Cluster& c) {
   if (!c.over_tcp()) return;
   if (c.plan) return start_planned(c);
-  if (memory_node_process(c) == 0) start_one(c, 0, {"--listen", memory_node_address(c)}, [&] { return listens(c); });
+  (void)start_one(c, 0, {"--listen", memory_node_address(c)}, [&] { return listens(c); });
   for (uint32_t k = 1; k < count_of(c); k++)
-    if (memory_node_process(c, k) == 0) start_further(c, k, {});
+    (void)start_one(c, k, further_arguments(c), [&] { return memory_node_is_here(c, k); });
 }
 
 // One at a time: the next number is one process's.
 void start_new_memory_node(const Cluster& c, uint64_t pages_bytes) {
   const coherence::PoolLock one((c.dir / "add-memory").c_str());
   if (!one.held()) fail("cannot lock {}: {}", (c.dir / "add-memory.lock").string(), strerror(errno));
-  start_further(c, count_of(c), {"--pages", fmt::format("{}", pages_bytes)});
+  const uint32_t k = count_of(c);
+  std::vector<std::string> arguments = further_arguments(c);
+  arguments.insert(arguments.end(), {"--pages", fmt::format("{}", pages_bytes)});
+  start_new(c, k, arguments, [&] { return memory_node_is_here(c, k); });
 }
 
 void stop_memory_nodes(const Cluster& c) {

@@ -18,6 +18,8 @@ void make_cluster_key(const Cluster&);
 // While it lives no other gclctl starts or stops memory nodes: a second daemon of one would be refused, and its process
 // be the one that is noted.
 std::unique_ptr<coherence::PoolLock> lock_memory_nodes(const Cluster&);
+// A command that was killed may have left number 0, which loads the pool: waits until that serves, or ends.
+void wait_while_memory_node_loads(const Cluster&);
 // Starts those that do not run; they serve the pool when this returns.  REQUIRES: the lock.
 void start_memory_nodes(const Cluster&);
 // Starts one that the pool does not have yet, with so many bytes of pages; the pool has it when this returns. REQUIRES:

@@ -82,6 +82,12 @@ Arguments arguments_of(pid_t process) {
   return arguments;
 }
 
+std::optional<bool> works_in(pid_t process, const std::filesystem::path& directory) {
+  std::error_code unknown;
+  const bool does = std::filesystem::equivalent(fmt::format("/proc/{}/cwd", process), directory, unknown);
+  return unknown ? std::nullopt : std::optional(does);
+}
+
 pid_t start_daemon(const Arguments& arguments, const std::string& directory, const std::string& log) {
   int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (out < 0) fail("cannot write {}: {}", log, strerror(errno));

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,9 @@ pid_t start_daemon(const Arguments& arguments, const std::string& directory, con
 
 // What a running program was started with.  Empty: it has ended, even if nobody has waited for it yet.
 Arguments arguments_of(pid_t process);
+
+// Whether its working directory is that one, by whatever path this is reached; nullopt: it cannot be told.
+std::optional<bool> works_in(pid_t process, const std::filesystem::path& directory);
 
 // The account a cluster made by the caller runs under: the caller's, or for root `postgres` (a server refuses root).
 std::string account_for_new_cluster();

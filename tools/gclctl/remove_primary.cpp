@@ -35,8 +35,24 @@ class Forgetting {
   std::unique_ptr<Connection> views_;
 };
 
+// REQUIRES: it is noted as removed.
+void delete_data(const Cluster& c, int k) {
+  if (const int pid = c.postmaster(k); pid != 0)
+    fail("primary {} was removed, and a server runs on its data directory (process {}): stop it first", k, pid);
+  remove_shared_memory(c, k);
+  if (keep_log(c, k, KeptLog::kMoved))
+    fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
+  c.remove_moved_data(k);
+  fs::remove_all(c.data(k).parent_path());
+}
+
 // May be begun again after it has failed anywhere.
 int remove(Cluster c, int node, Data data) {
+  if (data == Data::kDelete && c.removed.contains(node) && fs::exists(c.data(node).parent_path())) {
+    delete_data(c, node);
+    fmt::print("what was left of primary {} is deleted\n", node);
+    return 0;
+  }
   const int k = c.chosen(node).front();
   const int by = first_running(c, k);
   if (by == 0) fail("no other primary runs, which is to go on without primary {}; gclctl start {}", k, c.dir.string());
@@ -53,10 +69,7 @@ int remove(Cluster c, int node, Data data) {
   c.save();
   fmt::print("primary {} is removed: the cluster has {}\n", k, c.chosen(0).size());
   if (data == Data::kDelete) {
-    remove_shared_memory(c, k);
-    if (keep_log(c, k, KeptLog::kMoved))
-      fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
-    fs::remove_all(c.data(k).parent_path());
+    delete_data(c, k);
   } else {
     fmt::print(
         "its data directory is kept, with its ordinary tables: {}. A server that is started there has no gcl tables "

@@ -94,10 +94,10 @@ bool keep_log(const Cluster& c, int k, KeptLog how) {
   fs::create_directories(part / "global");
   fs::copy_file(data / "global" / "pg_control", part / "global" / "pg_control",
                 fs::copy_options::overwrite_existing);  // how far the log goes, at least (gclctl.hole-is-no-end)
-  if (how == KeptLog::kCopied)
+  std::error_code not_moved;
+  if (how == KeptLog::kMoved && fs::exists(data / "pg_wal")) fs::rename(data / "pg_wal", part / "pg_wal", not_moved);
+  if (how == KeptLog::kCopied || not_moved)  // as from another disk
     fs::copy(data / "pg_wal", part / "pg_wal", fs::copy_options::recursive);
-  else if (fs::exists(data / "pg_wal"))
-    fs::rename(data / "pg_wal", part / "pg_wal");
   finish(*place);
   return true;
 }

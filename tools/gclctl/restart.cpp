@@ -335,9 +335,9 @@ bool restart_fenced(const LostPool& lost) {
 }
 
 // So that a server that is started by hand waits, and finds the pool.
-std::unique_ptr<coherence::PoolLock> lock_pool(const LostPool& lost) {
-  auto lock = std::make_unique<coherence::PoolLock>(lost.file.c_str());
-  if (!lock->held()) fail("cannot lock {}.lock: {}", lost.file.string(), strerror(errno));
+std::unique_ptr<coherence::PoolLock> lock_pool(const fs::path& pool) {
+  auto lock = std::make_unique<coherence::PoolLock>(pool.c_str());
+  if (!lock->held()) fail("cannot lock {}.lock: {}", pool.string(), strerror(errno));
   return lock;
 }
 
@@ -347,11 +347,22 @@ bool restart_pool(const LostPool& lost) {
   Problem ignored;
   // It takes the lock of a pool that is in memory, and raises the fence of one whose nodes have died without repair.
   if (fs::exists(lost.file)) (void)condition_of(lost, &ignored);
-  const auto lock = lock_pool(lost);
+  const auto lock = lock_pool(lost.file);
   if (!fs::exists(lost.file) && fs::exists(aside(lost.file)))  // a command that was killed has left it so
     fs::rename(aside(lost.file), lost.file);
   if (!fs::exists(lost.file)) return restart_absent(lost, "memory has lost the pool, which was in use");
   return is_fenced(lost.file) && restart_fenced(lost);
+}
+
+void remove_given_up(const fs::path& pool) {
+  if (!fs::exists(aside(pool))) return;
+  const auto lock = lock_pool(pool);
+  if (!fs::exists(pool)) return;
+  Problem ignored;
+  if (const auto view = coherence::PoolView::open(pool.c_str(), &ignored);
+      view && (*view)->header().state.load() == coherence::PoolState::kClean)
+    remove_arenas(pool);
+  fs::remove(aside(pool));
 }
 
 }  // namespace gclctl

@@ -26,4 +26,8 @@ struct LostPool {
 // are as they were then.
 bool restart_pool(const LostPool& lost);
 
+// A command that was killed when it had made a fenced pool again has left what that had in memory.  REQUIRES: no
+// primary runs.
+void remove_given_up(const fs::path& pool);
+
 }  // namespace gclctl

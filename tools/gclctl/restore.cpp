@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -46,18 +45,17 @@ void mark_restored(const fs::path& data) {
   if (!out.flush()) fail("cannot write into {}", (data / "gcl_ddl").string());
 }
 
-// It must not go on with the archive of the cluster that the backup is of.
+// It is another cluster, whatever was set in the one that the backup is of (gclctl.restored-is-another,
+// gclctl.own-settings-count).
 void configure(const Cluster& c, int k) {
-  std::map<std::string, std::string> values = memory_node_settings(c, 1);
-  values.merge(std::map<std::string, std::string>{{"gcl.pool", quoted_setting(c.pool().string())},
-                                                  {"gcl.pool_file", quoted_setting(c.saved_pool().string())},
-                                                  {"gcl.checkpoint_command", quoted_setting(checkpoint_command(c))},
-                                                  {"port", std::to_string(c.port_of(k))},
-                                                  {"unix_socket_directories", quoted_setting(c.socket_dir.string())}});
+  Settings values = memory_node_settings(c, 1);
+  values.merge(Settings{{"gcl.pool", quoted_setting(c.pool().string())},
+                        {"gcl.pool_file", quoted_setting(c.saved_pool().string())},
+                        {"gcl.checkpoint_command", quoted_setting(checkpoint_command(c))},
+                        {"port", std::to_string(c.port_of(k))},
+                        {"unix_socket_directories", quoted_setting(c.socket_dir.string())}});
   rewrite_configuration(c.data(k), values);
-  std::ofstream out(c.data(k) / "gcl.conf", std::ios::app);
-  out << "archive_mode = off  # gclctl restore: the archive is another cluster's\n";
-  if (!out.flush()) fail("cannot write the configuration of primary {}", k);
+  overrule_configuration(c.data(k), {{"archive_mode", "off"}});
 }
 
 void copy_tree(const fs::path& from, const fs::path& to) {

@@ -124,8 +124,20 @@ class NewPoint {
   fs::path place_, fresh_;
 };
 
+// gclctl.later-by-position.  Where the logs of two primaries differ in that, one was made anew meanwhile.
+bool is_later(const BackupManifest& one, const BackupManifest& other) {
+  bool some = false, all = true;
+  for (const auto& [k, position] : one.cut) {
+    const auto before = other.cut.find(k);
+    if (before == other.cut.end()) continue;
+    some |= position >= before->second;
+    all &= position >= before->second;
+  }
+  return some == all ? all : one.time >= other.time;
+}
+
 bool goes_on_from(const BackupManifest& point, const BackupManifest& backup) {
-  return point.pool_id == backup.pool_id && point.saves == backup.saves && point.time >= backup.time;
+  return point.pool_id == backup.pool_id && point.saves == backup.saves && is_later(point, backup);
 }
 
 }  // namespace
@@ -147,9 +159,9 @@ RestorePoint find_point(const fs::path& archive, const BackupManifest& backup, c
   if (!fs::is_directory(points)) fail("there is no {}: gclctl restore-point makes it", points.string());
   for (const auto& entry : fs::directory_iterator(points)) {
     const std::string time = entry.path().filename();
-    if (time.ends_with(".new") || (!latest.empty() && time > latest) || time <= found.what.time) continue;
+    if (time.ends_with(".new") || (!latest.empty() && time > latest)) continue;
     const BackupManifest point = BackupManifest::read(entry.path(), BackupManifest::kPointFile);
-    if (!goes_on_from(point, backup)) continue;
+    if (!goes_on_from(point, backup) || (!found.dir.empty() && !is_later(point, found.what))) continue;
     found.dir = entry.path();
     found.what = point;
   }

@@ -10,6 +10,8 @@
 //     whether the others have their part, and the journal of the pool would have to be in there, too.
 // gclctl.point-of-one-save: A point belongs to backups of the same save of the pool: a save ends the journal that both
 //     are told by.
+// gclctl.later-by-position: Of two points, and of a point and a backup, that one is later that is further in the WAL of
+//     all primaries: the clock that gave them their times may have been set meanwhile. The times are for --to alone.
 // gclctl.point-has-rings: From the first backup after a save on, the journal keeps the rings of those that died, also
 //     where a checkpoint has them: a point may be restored on top of an older one, the backup's.
 #pragma once
@@ -26,8 +28,8 @@ struct RestorePoint {
   BackupManifest what;
 };
 
-// The last point at or before `upto` (UTC; empty: of all) that goes on from that backup.  Fails if there is none, or
-// the primaries are others.
+// The last point, of those whose times are `upto` (UTC) or before, or of all (empty), that goes on from that backup.
+// Fails if there is none, or the primaries are others.
 RestorePoint find_point(const fs::path& archive, const BackupManifest& backup, const std::string& upto);
 
 // Replaces the WAL of primary K in `data`, which ends at the backup's cut, by that up to the point, out of the archive.

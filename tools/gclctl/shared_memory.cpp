@@ -24,9 +24,7 @@ constexpr int kShmemLine = 7;  // of postmaster.pid: key and id of the shared me
 
 // Whether the process has the segment mapped, and works in that directory: as all processes of one server do.
 bool is_of_server(const std::string& pid, int segment, const fs::path& data) {
-  std::error_code error;
-  const fs::path cwd = fs::read_symlink("/proc/" + pid + "/cwd", error);
-  if (error || !fs::equivalent(cwd, data, error) || error) return false;
+  if (!works_in(std::stoi(pid), data).value_or(false)) return false;
   std::ifstream maps("/proc/" + pid + "/maps");
   for (std::string line; std::getline(maps, line);) {
     std::istringstream words(line);
@@ -88,7 +86,7 @@ bool wait_until_unused(const Cluster& c, int k) {
     return is_zombie() || (shmctl(id, IPC_STAT, &segment) == 0 && segment.shm_nattch > 0);
   };
   if (wait_while(is_used)) return true;
-  if (pid <= 0 || coherence::look_at_process(pid).is != coherence::ProcessSight::Is::kGone) return false;
+  if (pid <= 0 || c.postmaster(k) != 0) return false;
   kill_what_is_left(k, id, c.data(k));
   return wait_while(is_used);
 }

@@ -17,6 +17,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/hosts.hpp"
 #include "tools/gclctl/memory_node.hpp"
+#include "tools/gclctl/patient_deadline.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/restart.hpp"
@@ -133,6 +134,10 @@ int start_servers(const Cluster& c, int node) {
     if (!anybody_runs)  // a backend that its postmaster has left behind may still write its log
       for (const int k : c.chosen(0))
         if (!wait_until_unused(c, k)) fail("processes of primary {} are left from before, and do not end", k);
+    if (!anybody_runs) {
+      remove_given_up(c.pool());
+      wait_while_memory_node_loads(c);
+    }
     if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_nodes(c);  // it serves what has no name any more
     check_pool(c, anybody_runs);
   }
@@ -155,7 +160,7 @@ int start_servers(const Cluster& c, int node) {
   std::map<int, pid_t> started;
   for (int k : wanted)
     started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));
-  auto deadline = Clock::now() + kStartMax;
+  PatientDeadline deadline(c, kStartMax);
   int failures = 0;
   while (!started.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -166,7 +171,7 @@ int start_servers(const Cluster& c, int node) {
         failures++;
       } else if (answers(c, k)) {
         fmt::print("primary {} is up: psql \"{}\"\n", k, c.dsn(k));
-      } else if (Clock::now() > deadline) {
+      } else if (deadline.is_over()) {
         fmt::print(stderr, "primary {} does not answer after {} s; see {}\n", k, kStartMax.count(), c.log(k).string());
         failures++;
       } else {

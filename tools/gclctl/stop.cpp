@@ -12,6 +12,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/hosts.hpp"
 #include "tools/gclctl/memory_node.hpp"
+#include "tools/gclctl/patient_deadline.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/removed_logs.hpp"
@@ -36,7 +37,7 @@ void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal
     if (pid != 0 && kill(pid, signal) != 0 && errno != ESRCH) fail("cannot signal primary {} (process {})", k, pid);
     told.emplace(k, pid);
   }
-  auto deadline = std::chrono::steady_clock::now() + kStopMax;
+  PatientDeadline deadline(c, kStopMax);
   for (int k : nodes) {
     while (const int pid = c.postmaster(k)) {
       if (told.at(k).is_certain()) {
@@ -45,7 +46,7 @@ void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal
         told.erase(k);
         told.emplace(k, 0);
       }
-      if (std::chrono::steady_clock::now() > deadline) fail("primary {} still runs after {} s", k, kStopMax.count());
+      if (deadline.is_over()) fail("primary {} still runs after {} s", k, kStopMax.count());
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
@@ -111,7 +112,10 @@ int destroy_servers(const Cluster& c) {
   signal_and_wait(c, c.numbers(), c.on_hosts() ? SIGINT : SIGQUIT);
   if (c.on_hosts()) (void)still_in_pool(c);  // a death that is certain by then holds up nobody
   stop_memory_nodes(c);
-  for (int k : c.numbers()) remove_shared_memory(c, k);
+  for (int k : c.numbers()) {
+    remove_shared_memory(c, k);
+    c.remove_moved_data(k);
+  }
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);
   if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);

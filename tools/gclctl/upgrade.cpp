@@ -67,6 +67,15 @@ void check_usable(const Cluster& c) {
         state.text);
 }
 
+bool starts(const Cluster& c, int k) {
+  try {
+    return start_servers(c, k) == 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "gclctl: {}\n", text_of(e));
+    return false;
+  }
+}
+
 void exchange(const Cluster& c, int k, const fs::path& fresh) {
   const fs::path former = c.prefix(k);
   const std::string software = software_in(fresh);
@@ -79,10 +88,10 @@ void exchange(const Cluster& c, int k, const fs::path& fresh) {
   fflush(stdout);
   signal_and_wait(c, {k}, SIGINT);
   c.use_prefix(k, fresh);
-  if (!runs || start_servers(c, k) == 0) return;
+  if (!runs || starts(c, k)) return;
   signal_and_wait(c, {k}, SIGINT);
   c.use_prefix(k, former);
-  if (start_servers(c, k) == 0)
+  if (starts(c, k))
     fail("primary {} does not start with {}, and runs with what it had; see {}", k, software, c.log(k).string());
   fail("primary {} does not start with {}, nor with what it had; see {}", k, software, c.log(k).string());
 }

@@ -1,10 +1,15 @@
 // The flight recorder: what it keeps, and what a process with a broken invariant says.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "cluster.hpp"
 #include "coherence/inspect/flight_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "coherence/transport/shm/fence.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
@@ -96,6 +101,24 @@ TEST_F(Flights, ARingTellsWhoHasRecordedWhat) {
   ASSERT_TRUE((*FlightView::open(file.c_str(), &problem))->recording(0, &seen));
   EXPECT_EQ(std::tuple(seen.pid, seen.began, seen.written, seen.events.size()), std::tuple(12, 3u, 4u, size_t{4}));
   EXPECT_FALSE(seen.ended);
+}
+
+// Where every account may make files, somebody may have made one of that name, and keep it open to cut it off later.
+TEST_F(Flights, AFileOfThatNameIsNotTaken) {
+  const std::string file = path + ".flight", other = path + ".other";
+  for (const bool linked : {false, true}) {
+    const std::string& theirs = linked ? other : file;
+    ASSERT_TRUE(std::ofstream(theirs) << "theirs");
+    ASSERT_TRUE(!linked || (unlink(file.c_str()) == 0 && symlink(other.c_str(), file.c_str()) == 0));
+    const File open_still(open(theirs.c_str(), O_RDWR | O_CLOEXEC));
+    FlightFile made;
+    made.create(file.c_str(), NodeId{3}, 7, 4);
+    EXPECT_NE(made.ring(SessionId{0}), nullptr);
+    struct stat s;
+    ASSERT_EQ(fstat(open_still.fd(), &s), 0);
+    EXPECT_EQ(s.st_size, 6);
+  }
+  unlink(file.c_str()), unlink(other.c_str());
 }
 
 TEST_F(Flights, OnlySlotsThatWereUsedTakeMemory) {
