@@ -115,6 +115,7 @@ struct SayingsRecord {
   char fence_reason[kFenceReasonBytes];
   uint64_t said[kSaidKinds][kNodesMax];  // Sayings::said()
 };
+SayingsRecord record_of(const Sayings&) noexcept;
 
 // --- between memory nodes
 
