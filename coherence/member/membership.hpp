@@ -4,6 +4,10 @@
 // One for each node, opened when it joins and inherited over fork.  A death is told only when it is certain
 // (node.certain-death-only), by whatever a transport has for that: on one machine the lock of the arena's file.  A pid
 // is of the node's own machine, for views.
+//
+// membership.joiner-known-first: A node that joins says nothing to a peer before that peer sees it as live.  For a peer
+//     takes the request of a node that it does not know, and answers nothing, as if the node were dead; so the newcomer
+//     would wait without end.
 #pragma once
 
 #include <atomic>
@@ -80,7 +84,9 @@ class Membership {
   // former incarnation has died, and is not absent yet; kFenced: the pool is fenced (now, perhaps by this call:
   // node.crash-restart-fences); kNotFound: the pool has no room for such a node.
   virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
-  // The node is live from now on.  Errors, if it is the first: of the pool's durable copy, which is marked in use.
+  // The node is live from now on, and every node that serves sees it when this returns (membership.joiner-known-first).
+  // kUnreached leaves open whether it is: the incarnation is to end.  Other errors, if it is the first node: of the
+  // pool's durable copy, which is marked in use.
   // `arena`: a descriptor that every process of the node inherits: the file is closed when the last one has ended.
   virtual Status publish(int arena, Problem*) = 0;
   // It is absent from now on; whether the pool is empty then.  kFenced.
