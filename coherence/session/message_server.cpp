@@ -20,7 +20,8 @@ void MessageServer::receive(NodeId from, uint16_t slot) noexcept {
   {
     LineState& state = fields(*line).state;
     SpinGuard guard(fields(*line).spin, node.fence);
-    // What a dead node asked is answered by no node, once its peers are quiescent (repair.quiesced-first).
+    // What a dead node asked is answered by no node, once its peers are quiescent (repair.quiesced-first).  One that is
+    // in the pool is known here (member.join-seen-by-all).
     const NodeInfo asks = node.members->info(from);
     if (!asks.serves() || uint8_t(asks.incarnation) != request.incarnation) return;
     if (line->page() == page) {

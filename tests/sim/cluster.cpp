@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "coherence/eviction_window.hpp"
 #include "coherence/region/node_table.hpp"
@@ -97,12 +98,14 @@ Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
   spec.repairs_deaths = o.survives;
+  if (o.probes_wakeups) spec.region_bytes[WakeupProbe::kRegion] = WakeupProbe::kRegionBytes;
   Problem problem;
   auto made = LocalPool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   pool_ = made.take();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));
   for (int i = 0; i < o.nodes * o.threads; i++) waiting_.push_back(std::make_unique<Waiting>());
+  if (o.far_members) far_.begin_members(MappedPool::of(*pool_));
   observer = this;
 }
 
@@ -110,25 +113,45 @@ Cluster::~Cluster() {
   observer = nullptr;
   members_.clear();
   pool_.reset();
+  unmap_all();
   empty_home();
 }
 
-// Files are the machine's: a join happens at once.
+// Where members are near, their files are the machine's: a join happens at once.
 bool Cluster::join(Member& m) {
-  // A process that has the pool's lock goes on first: nobody does while it is calm.
-  while (scheduler()->in_fiber() && !PoolLock(path_.c_str(), PoolLock::kTry).held()) scheduler()->sleep(kUs);
-  Scheduler::Calm calm(*scheduler());
+  std::optional<Scheduler::Calm> calm;
+  if (!options_.far_members) {
+    // A process that has the pool's lock goes on first: nobody does while it is calm.
+    while (scheduler()->in_fiber() && !PoolLock(path_.c_str(), PoolLock::kTry).held()) scheduler()->sleep(kUs);
+    calm.emplace(*scheduler());
+  }
   Problem problem;
   joining_node = m.id.value;
-  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem, shm_transport());
+  auto joined = try_to_join(m, &problem);
+  while (options_.call_breaks > 0 && (joined.error() == Errc::kUnreached || joined.error() == Errc::kUnrepaired ||
+                                      joined.error() == Errc::kCorrupt || joined.error() == Errc::kBusy)) {
+    scheduler()->sleep(kMs);
+    joined = try_to_join(m, &problem);
+  }
   joining_node = -1;
   if (!joined) {
     const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
     if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
     return false;
   }
+  if (!calm) calm.emplace(*scheduler());
+  enter(m, joined.take());
+  return true;
+}
+
+Result<std::unique_ptr<Node>> Cluster::try_to_join(Member& m, Problem* problem) {
+  return Node::join(*pool_, m.id, arena_spec(options_), problem,
+                    options_.far_members ? static_cast<Transport&>(far_) : shm_transport());
+}
+
+void Cluster::enter(Member& m, std::unique_ptr<Node> node) {
   if (m.node) m.former.push_back(std::move(m.node));
-  m.node = joined.take();
+  m.node = std::move(node);
   m.node->set_upcalls(&m.directory, &m.horizon);
   m.node->set_repair(&redo_);
   if (options_.far) m.node->set_transport(far_);
@@ -140,13 +163,12 @@ bool Cluster::join(Member& m) {
   m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
   MappedPool::of(*pool_).table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.horizon.lazy = options_.lazy_log;
-  m.left = false;
+  m.left = m.leaving = m.sweeping = false;
   m.free.clear();
   for (uint32_t i = 0; i < m.frames; i++) m.free.push_back(i);
   std::fill(m.directory.lines.begin(), m.directory.lines.end(), nullptr);
   for (auto& other : members_)
-    if (other->node && other != members_[m.id.value]) share_mapping(*other->node, *m.node);
-  return true;
+    if (!options_.far_members && other->node && other != members_[m.id.value]) share_mapping(*other->node, *m.node);
 }
 
 // With `former` it leaves often, while the others are at work.
@@ -159,6 +181,7 @@ void Cluster::start() {
     if (!join(*m)) abort();
   scheduler()->on_crash([this](int node) { died(*members_[size_t(node)]); });
   for (auto& m : members_) start(*m);
+  for (auto& m : members_) m->awaited = options_.rejoins && m->id.value == options_.crash_node;
   if (options_.rejoins)
     scheduler()->spawn(Scheduler::kNobody, [this] { rejoin(*members_[size_t(options_.crash_node)]); });
   if (options_.noise || mutation == Mutation::kTakenTwice)
@@ -174,6 +197,7 @@ void Cluster::start(Member& m) {
   scheduler()->spawn(number, [this, &m, lives] { serve(m, lives); });
   if (options_.lazy_log) scheduler()->spawn(number, [this, &m] { write_log(m); });
   if (options_.survives) scheduler()->spawn(number, [this, &m] { sweep(m); });
+  begin_probe(m);
   for (int t = 0; t < options_.threads; t++)
     scheduler()->spawn(number, [this, &m, t, operations] {
       if (hogs(m))
@@ -182,6 +206,18 @@ void Cluster::start(Member& m) {
         User(*this, m, t).work(operations);
       m.users--;
     });
+}
+
+void Cluster::begin_probe(Member& m) {
+  if (!options_.probes_wakeups) return;
+  Node& node = *m.node;
+  const auto in_this_life = [&m, &node] { return m.node.get() == &node && !m.left; };
+  scheduler()->spawn(m.id.value, [this, &m, &node, in_this_life] {
+    probe_.post(node, options_.nodes, [&m, in_this_life] { return in_this_life() && m.users > 0; });
+  });
+  scheduler()->spawn(m.id.value, [this, &m, &node, in_this_life] {
+    probe_.attend(node, [this, &m, in_this_life] { return in_this_life() && m.serving && !closing_; });
+  });
 }
 
 // The worker, which is also the postmaster of the node's lives.
@@ -199,8 +235,14 @@ void Cluster::serve(Member& m, int lives) {
         const auto peer = int(1 + scheduler()->random().below(members_.size() - 1));
         scheduler()->pause_node((m.id.value + peer) % int(members_.size()), scheduler()->now(), kAwayNsMax);
       }
+      m.leaving = true;
+      probe_.forget(m.id);
+      while (m.sweeping)  // Node::leave()
+        if (!session.serve(1)) return void(m.serving = false);
       Problem problem;
       const Status left = m.node->leave(session, &m.last, &problem);
+      if (options_.call_breaks > 0 && (left.error() == Errc::kUnreached || left.error() == Errc::kCorrupt))
+        scheduler()->crash(m.id.value);  // its host ends its processes: it has left, or is dead
       if (!left && left.error() != Errc::kFenced)
         object(Checker::kProgress, "node %d cannot leave: %s", m.id.value, problem.text);
       if (!left) return void(m.serving = false);
@@ -210,6 +252,7 @@ void Cluster::serve(Member& m, int lives) {
     scheduler()->sleep(scheduler()->random().below(kAwayNsMax));
     if (!join(m)) return void(m.serving = false);
     m.users = options_.threads;
+    begin_probe(m);
     for (int t = 0; t < options_.threads; t++)
       scheduler()->spawn(m.id.value, [this, &m, t] {
         User(*this, m, t).work(options_.operations / (options_.former ? kLivesOfFormer : 2));

@@ -10,11 +10,14 @@
 #include "bufmgr/session.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/member/node.hpp"
+#include "coherence/region/table_changes.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "far_transport.hpp"
 #include "options.hpp"
 #include "oracle.hpp"
 #include "seams.hpp"
+#include "wakeup_probe.hpp"
 
 namespace sim {
 
@@ -97,6 +100,8 @@ struct Member {
   std::vector<uint32_t> free;
   int users = 0;  // at work
   bool serving = false, left = false, last = false;
+  bool leaving = false, sweeping = false;
+  bool awaited = false, coming = false;  // it is to join again when it has died; and does so now
 };
 
 class Cluster final : public Observer {
@@ -112,11 +117,11 @@ class Cluster final : public Observer {
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
   // Node n has withdrawn: its death disturbs no node.
-  bool withdrawn(int n) const { return some_node().info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
+  bool withdrawn(int n) const { return members().info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
   // Nothing names a dead node any more, and what is to come again has.
   bool repaired() const;
   bool cut_off() const { return far_.broken_ns() != 0; }  // a node lost a connection
-  bool fenced() const { return some_node().fenced(); }
+  bool fenced() const { return members().fenced(); }
   // Nothing is under way but waiting for work.
   bool at_rest() const;
   // Checkers 4 and 6.
@@ -134,6 +139,11 @@ class Cluster final : public Observer {
     all.answers_delayed = far_.answers_delayed();
     return all;
   }
+  Members known_of_members() const {
+    Members known = far_.members();
+    known.woken = probe_.woken();
+    return known;
+  }
   uint64_t longest_wait_ns() const { return longest_wait_ns_; }
 
  private:
@@ -141,14 +151,19 @@ class Cluster final : public Observer {
   struct Waiting {
     uint64_t since = 0;  // 0: does not
   };
-  const Node& some_node() const { return *members_[0]->node; }
+  // As they are, whatever a node has heard.
+  TableChanges members() const { return {MappedPool::of(*pool_).table(), pool_->nodes_max()}; }
   bool join(Member&);  // false: the pool is fenced
+  Result<std::unique_ptr<Node>> try_to_join(Member&, Problem*);
+  void enter(Member&, std::unique_ptr<Node>);
   int lives_of(const Member&) const;
+  void begin_probe(Member&);
   void serve(Member&, int lives);
   void write_log(Member&);
   void start(Member&);
   void died(Member&);
   void rejoin(Member&);
+  void come_again(Member&);
   void sweep(Member&);
   bool sweep(Member&, Session&, NodeId dead);
   bool in_pool(Session&, int page, NodeId dead);
@@ -172,6 +187,7 @@ class Cluster final : public Observer {
   std::unique_ptr<Pool> pool_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user
+  WakeupProbe probe_;
   Oracle oracle_;
   Redo redo_;
   Deaths deaths_;

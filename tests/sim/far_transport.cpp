@@ -1,6 +1,5 @@
 #include "far_transport.hpp"
 
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -10,66 +9,18 @@
 #include "coherence/transport/shm/peers.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "coherence/transport/shm/shm_messenger.hpp"
+#include "far_member.hpp"
+#include "member_authority.hpp"
 #include "mutation.hpp"
+#include "near_node.hpp"
 #include "options.hpp"
 #include "scheduler.hpp"
 #include "tests/support/far_messenger.hpp"
+#include "ways.hpp"
 
 namespace sim {
 
 using namespace coherence;  // NOLINT: the simulator speaks of nothing else
-
-class FarTransport::Ways final : public gcl_test::Network {
- public:
-  explicit Ways(const Options& o)
-      : break_one_in_(o.break_one_in), crash_node_{uint8_t(o.crash_node)}, pages_until_crash_(o.crash_under_page) {}
-  void carry(std::function<void()> arrival) override {
-    if (!scheduler()->in_fiber()) return arrival();
-    scheduler()->spawn_verbs([arrival = std::move(arrival)] {
-      Random& random = scheduler()->random();
-      scheduler()->sleep(random.below(random.one_in(32) ? kWayNsMax : kWayNsMax / 16));
-      arrival();
-    });
-  }
-  void wait() override {
-    if (scheduler()->in_fiber()) scheduler()->spin(scheduler()->random().below(2 * kUs));
-  }
-  std::optional<int> breaks_after(int operations) override {
-    if (!scheduler()->in_fiber() || !scheduler()->random().one_in(break_one_in_)) return std::nullopt;
-    return int(scheduler()->random().below(uint64_t(operations) + 1));
-  }
-  BatchState broken() override {
-    nodes_ = nodes_.with(NodeId{uint8_t(scheduler()->node())});
-    if (first_ns_ == 0) first_ns_ = scheduler()->now();
-    return mutation == Mutation::kUnknownSucceeds ? BatchState::kDone : BatchState::kUnknown;
-  }
-  bool one_in(uint32_t n) override { return scheduler()->in_fiber() && scheduler()->random().one_in(n); }
-  NodeSet nodes() const { return nodes_; }
-  uint64_t first_ns() const { return first_ns_; }
-
-  // --- messages to nodes that have died ------------------------------------------------------------------------------
-  void page_sets_out(NodeId to) {
-    if (to == crash_node_ && pages_until_crash_ > 0 && --pages_until_crash_ == 0) scheduler()->crash(to.value);
-  }
-  void delay(NodeId to, std::function<void()> arrival) { delayed_[to.value].push_back(std::move(arrival)); }
-  void deliver_delayed(NodeId to) {
-    for (auto& arrival : std::exchange(delayed_[to.value], {}))
-      scheduler()->spawn_verbs([arrival = std::move(arrival)] {
-        scheduler()->sleep(scheduler()->random().below(kDelayedNsMax));
-        arrival();
-      });
-  }
-  uint64_t answers_delayed = 0;
-
- private:
-  static constexpr uint64_t kDelayedNsMax = 4'000 * kUs;  // while the next incarnation is at work
-  const uint32_t break_one_in_;
-  const NodeId crash_node_;
-  uint64_t pages_until_crash_;
-  NodeSet nodes_;
-  uint64_t first_ns_ = 0;
-  std::array<std::vector<std::function<void()>>, kNodesMax> delayed_;
-};
 
 // What the messages of a session meet when they have arrived.
 class FarTransport::Arrivals final : public Messenger, public std::enable_shared_from_this<Arrivals> {
@@ -77,7 +28,7 @@ class FarTransport::Arrivals final : public Messenger, public std::enable_shared
   Arrivals(NodeParts& node, Counters& counters, std::shared_ptr<Ways> ways)
       : node_(node), peers_(peers_of(node)), near_(node, counters), ways_(std::move(ways)) {}
   void ask(NodeId to, uint16_t slot, PageId page) noexcept override {
-    if (!has_died(to)) return near_.ask(to, slot, page);
+    if (!ways_->is_away(to)) return near_.ask(to, slot, page);
     delay(to, [self = shared_from_this(), to, slot, page] { self->near_.ask(to, slot, page); });
   }
   bool reach_all() noexcept override { return near_.reach_all(); }
@@ -88,7 +39,7 @@ class FarTransport::Arrivals final : public Messenger, public std::enable_shared
   }
   uint32_t reply(const PeerRequest& request, const Reply& reply) noexcept override {
     const NodeId to{request.from};
-    if (!has_died(to)) return near_.reply(request, reply);
+    if (!ways_->is_away(to)) return near_.reply(request, reply);
     std::vector<std::byte> bytes;
     if (carries_page(reply.kind)) bytes.assign(reply.page, reply.page + kPageSize);
     delay(to, [self = shared_from_this(), request, reply, bytes = std::move(bytes)] {
@@ -103,7 +54,7 @@ class FarTransport::Arrivals final : public Messenger, public std::enable_shared
     return kNowhere;
   }
   void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override {
-    if (!has_died(to)) return near_.grant_complete(to, incarnation, line);
+    if (!ways_->is_away(to)) return near_.grant_complete(to, incarnation, line);
     delay(to,
           [self = shared_from_this(), to, incarnation, line] { self->near_.grant_complete(to, incarnation, line); });
   }
@@ -119,7 +70,6 @@ class FarTransport::Arrivals final : public Messenger, public std::enable_shared
   }
 
  private:
-  static bool has_died(NodeId node) { return scheduler()->in_fiber() && scheduler()->crashed(node.value); }
   // While the sender is there.
   template <class Arrival>
   void delay(NodeId to, Arrival arrival) {
@@ -207,7 +157,87 @@ class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
   const bool former_;
 };
 
-FarTransport::FarTransport(const Options& o) : former_(o.former), ways_(std::make_shared<Ways>(o)) {}
+// Wakeups are on their way, too.
+class FarTransport::FarWakeup final : public Wakeup {
+ public:
+  FarWakeup(std::shared_ptr<NearNode> near, std::shared_ptr<Ways> ways)
+      : near_(std::move(near)), ways_(std::move(ways)) {}
+  ~FarWakeup() override { near_->end(); }
+  void wake(NodeId to, uint16_t event, uint16_t otherwise) noexcept override {
+    const auto arrive = [near = near_, to, event, otherwise] { near->wakeup().wake(to, event, otherwise); };
+    if (mutation == Mutation::kWakeLost && ways_->one_in(10)) return;
+    ways_->carry(arrive);
+    if (ways_->one_in(8)) ways_->carry_late(arrive);
+  }
+  void ring_workers() noexcept override {
+    ways_->carry([near = near_] { near->wakeup().ring_workers(); });
+  }
+
+ private:
+  const std::shared_ptr<NearNode> near_;
+  const std::shared_ptr<Ways> ways_;
+};
+
+FarTransport::FarTransport(const Options& o)
+    : former_(o.former), far_members_(o.far_members), ways_(std::make_shared<Ways>(o)) {}
+
+FarTransport::~FarTransport() = default;
+
+// --- members
+
+void FarTransport::begin_members(MappedPool& pool) {
+  authority_ = std::make_unique<MemberAuthority>(pool, *ways_, [this](NodeId node) { share_mappings(node); });
+}
+
+void FarTransport::died(NodeId node) { authority_->died(node); }
+
+Members FarTransport::members() const {
+  Members known = authority_ ? authority_->counts() : Members{};
+  known.calls_broken = ways_->calls_broken;
+  return known;
+}
+
+NearNode* FarTransport::near_of(const Membership* members) const {
+  for (const auto& near : near_)
+    if (members != nullptr && near->node() != nullptr && near->node()->members == members) return near.get();
+  return nullptr;
+}
+
+NearNode& FarTransport::near_of(const NodeParts& node) const { return *near_of(node.members); }
+
+void FarTransport::ring(const FarMember& member) const {
+  if (NearNode* const near = near_of(member.membership())) near->node()->ring_worker();
+}
+
+// Each of those that live reaches the one that comes by its own mapping, and the other way round.
+void FarTransport::share_mappings(NodeId comes) {
+  NearNode* newest[kNodesMax] = {};
+  for (const auto& near : near_)
+    if (near->parts().arena != nullptr) newest[near->parts().id.value] = near.get();
+  NodeParts& its = newest[comes.value]->parts();
+  for (NearNode* near : newest) {
+    if (near == nullptr || near->parts().id == comes || scheduler()->crashed(near->parts().id.value)) continue;
+    peers_of(near->parts()).share(comes, *its.arena);
+    peers_of(its).share(near->parts().id, *near->parts().arena);
+  }
+}
+
+std::unique_ptr<Membership> FarTransport::open_membership(Pool& pool) {
+  if (!far_members_) return ShmTransport::open_membership(pool);
+  members_.push_back(
+      std::make_shared<FarMember>(*authority_, *ways_, [this](const FarMember& member) { ring(member); }));
+  return members_.back()->open(pool);
+}
+
+std::unique_ptr<Wakeup> FarTransport::open_wakeup(NodeParts& node) {
+  if (!far_members_) return ShmTransport::open_wakeup(node);
+  near_.push_back(std::make_shared<NearNode>(node));
+  return std::make_unique<FarWakeup>(near_.back(), ways_);
+}
+
+// --- of sessions
+
+void FarTransport::comes_again(NodeId node) { ways_->comes_again(node); }
 
 void FarTransport::joined_again(NodeId node) { ways_->deliver_delayed(node); }
 
@@ -222,7 +252,8 @@ std::unique_ptr<Memory> FarTransport::open_memory(NodeParts& node, Counters& cou
       std::make_unique<ShmMemory>(coherence::MappedPool::of(node.pool), counters), *ways_);
 }
 
-std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Counters& counters) {
+std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& of, Counters& counters) {
+  NodeParts& node = far_members_ ? near_of(of).parts() : of;
   auto arrivals = std::make_shared<Arrivals>(node, counters, ways_);
   return std::make_unique<LateMessenger>(node, std::move(arrivals), ways_, former_);
 }

@@ -2,7 +2,8 @@
 //   sim --seed 17 [--nodes 5] [--mutation NAME] ...    one run; what a failed test prints
 //   sim --seeds 1000 5000                              1000 to 4999, and what they came to
 //   sim --pool --seed 17, sim --pool --seeds ...       with bufmgr
-//   sim --mutations 40                                 which checker sees which mutation, alone, in how many seeds
+//   sim --members --seeds ...                          survivors, all with far members
+//   sim --mutations 40 [join-unseen]                   which checker sees which mutation, alone, in how many seeds
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,12 +32,13 @@ int one(const sim::Options& o) {
   return out.failed ? 1 : 0;
 }
 
-int many(uint64_t from, uint64_t to, sim::Options (*options_of)(uint64_t)) {
+int many(uint64_t from, uint64_t to, sim::Options (*options_of)(uint64_t), sim::Mutation mutation = {}) {
   const auto begin = Clock::now();
   uint64_t sections = 0, yields = 0, fenced = 0, failed = 0, most_yields = 0, longest_ns = 0;
   double worst = 0;
   for (uint64_t seed = from; seed < to; seed++) {
-    const sim::Options o = options_of(seed);
+    sim::Options o = options_of(seed);
+    o.mutation = mutation;
     const sim::Outcome out = sim::run(o);
     sections += out.sections;
     yields += out.yields;
@@ -58,14 +60,17 @@ int many(uint64_t from, uint64_t to, sim::Options (*options_of)(uint64_t)) {
   return failed ? 1 : 0;
 }
 
-int mutations(uint64_t seeds) {
+// `only`: of that one; kCount: of all.
+int mutations(uint64_t seeds, sim::Mutation only) {
   for (int m = 1; m < int(sim::Mutation::kCount); m++) {
+    if (only != sim::Mutation::kCount && only != sim::Mutation(m)) continue;
     printf("%-22s", sim::mutation_name(sim::Mutation(m)));
     for (int c = 1; c <= int(sim::kLastChecker); c++) {
       uint64_t seed = 0;
       for (; seed < seeds; seed++) {
         sim::Options o = is_of_bufmgr(sim::Mutation(m))           ? sim::pool_options_of(seed)
                          : is_of_pool_survivors(sim::Mutation(m)) ? sim::pool_survivors_options_of(seed)
+                         : is_of_members(sim::Mutation(m))        ? sim::members_options_of(seed)
                          : is_of_survivors(sim::Mutation(m))      ? sim::survivors_options_of(seed)
                                                                   : sim::options_of(seed);
         o.mutation = sim::Mutation(m);
@@ -86,6 +91,9 @@ int mutations(uint64_t seeds) {
 int main(int count, char** words) {
   const bool pool = count > 1 && strcmp(words[1], "--pool") == 0;
   const bool survivors = count > 1 + pool && strcmp(words[1 + pool], "--survivors") == 0;
+  if ((count == 5 || count == 6) && strcmp(words[1], "--members") == 0 && strcmp(words[2], "--seeds") == 0)
+    return many(strtoull(words[3], nullptr, 0), strtoull(words[4], nullptr, 0), sim::members_options_of,
+                count == 6 ? sim::mutation_of(words[5]) : sim::Mutation::kNone);
   const int kind = pool + survivors;
   if (count == 4 + kind && strcmp(words[1 + kind], "--seeds") == 0)
     return many(strtoull(words[2 + kind], nullptr, 0), strtoull(words[3 + kind], nullptr, 0),
@@ -93,12 +101,13 @@ int main(int count, char** words) {
                 : pool            ? sim::pool_options_of
                 : survivors       ? sim::survivors_options_of
                                   : sim::options_of);
-  if (count == 3 && strcmp(words[1], "--mutations") == 0) return mutations(strtoull(words[2], nullptr, 0));
+  if ((count == 3 || count == 4) && strcmp(words[1], "--mutations") == 0)
+    return mutations(strtoull(words[2], nullptr, 0), count == 4 ? sim::mutation_of(words[3]) : sim::Mutation::kCount);
   sim::Options o;
   if (count > 1 && sim::parse(count - 1, words + 1, &o)) return one(o);
   fprintf(stderr,
           "usage: sim [--pool] [--survivors] --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim [--pool] "
           "[--survivors] --seeds FROM "
-          "TO\n       sim --mutations SEEDS\n");
+          "TO\n       sim --members --seeds FROM TO [MUTATION]\n       sim --mutations SEEDS [NAME]\n");
   return 2;
 }

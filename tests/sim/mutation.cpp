@@ -112,11 +112,29 @@ void later(const Op& op, std::byte* base) {
   });
 }
 
-bool hands_over(const Op& op) {
+NodeId handed_to(const Op& op) {
   NodeId self{uint8_t(scheduler()->node())};
   for (uint8_t n = 0; n < kNodesMax; n++)
-    if (op.operand == LatchWord::hand_over(self, NodeId{n})) return true;
-  return false;
+    if (op.operand == LatchWord::hand_over(self, NodeId{n})) return NodeId{n};
+  return {};
+}
+bool hands_over(const Op& op) { return handed_to(op).valid(); }
+
+// kRepairableEarly: what gives a page to a dead node is on its way for long, sometimes.
+void linger_for_dead(const Op& op) {
+  const NodeId to = handed_to(op);
+  if (to.valid() && scheduler()->crashed(to.value) && sometimes(2))
+    scheduler()->sleep(scheduler()->random().below(40 * kMs));
+}
+
+// kForgottenEarly: what takes a dead node's place, or drops its bit, is on its way for long, sometimes.
+void linger_over_dead(const Op& op) {
+  const LatchWord word{op.expect};
+  bool names_dead = false;
+  for (NodeSet left = word.readers(); !left.empty(); left = left.without(left.first()))
+    names_dead |= scheduler()->crashed(left.first().value);
+  names_dead |= word.has_holder() && scheduler()->crashed(word.holder().value);
+  if (names_dead && sometimes(2)) scheduler()->sleep(scheduler()->random().below(40 * kMs));
 }
 
 // The atomic of a batch that has a WRITE: its last operation.
@@ -184,6 +202,14 @@ const char* mutation_name(Mutation m) {
                                            "death-unrecorded",
                                            "hole-overlooked",
                                            "recording-waits",
+                                           "join-unseen",
+                                           "saying-former",
+                                           "repairable-early",
+                                           "forgotten-early",
+                                           "join-abandoned",
+                                           "unknown-leave-counts",
+                                           "wake-lost",
+                                           "table-lost",
                                            "not-unpublished",
                                            "unpublished-first",
                                            "counted-as-written",
@@ -228,6 +254,12 @@ bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
       const Op* atomic = op.verb == Verb::kWrite ? atomic_of(batch) : nullptr;
       return atomic && hands_over(*atomic);
     }
+    case Mutation::kRepairableEarly:
+      if (op.verb == Verb::kFaa) linger_for_dead(op);
+      return false;
+    case Mutation::kForgottenEarly:
+      if (op.verb == Verb::kCas) linger_over_dead(op);
+      return false;
     case Mutation::kLostPendingReader:
       if (op.verb != Verb::kFaa || op.operand != LatchWord::add_reader(self) || !LatchWord{*word}.has_holder())
         return false;

@@ -56,6 +56,15 @@ enum class Mutation : uint8_t {
   kDeathUnrecorded,   // memory is lost behind a death that is in no journal
   kHoleOverlooked,    // a checkpoint takes what a log has behind the hole of its ring
   kRecordingWaits,    // a wait in the sweep goes on though another death is to be recorded
+  // of members that are far:
+  kJoinUnseen,          // a join is over before all have heard of it
+  kSayingFormer,        // what was said of a former incarnation counts for that which is dead
+  kRepairableEarly,     // of one node it is not awaited that it is quiescent
+  kForgottenEarly,      // of one node it is not awaited that it has drained
+  kJoinAbandoned,       // an incarnation that is in the pool, as its process does not know, does not count as dead
+  kUnknownLeaveCounts,  // a withdrawal that has no known outcome counts as done
+  kWakeLost,            // a wakeup between living nodes does not arrive
+  kTableLost,           // the newest table is not sent behind the one that was under way
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up
@@ -79,6 +88,9 @@ inline bool is_of_survivors(Mutation m) { return m >= Mutation::kRedoForgotten &
 
 // Whether that needs a bufmgr.
 inline bool is_of_pool_survivors(Mutation m) { return m >= Mutation::kCopiesInRing && m <= Mutation::kRecordingWaits; }
+
+// Whether members have to be far.
+inline bool is_of_members(Mutation m) { return m >= Mutation::kJoinUnseen && m < Mutation::kNotUnpublished; }
 
 // Whether a bufmgr is needed to show it.
 inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }

@@ -10,7 +10,7 @@
 namespace sim {
 namespace {
 
-constexpr int kNodesOfPool = 58;
+constexpr int kNodesOfPool = 58, kNodesOfProbe = 8;
 constexpr uint64_t kLogNsMax = 600 * kUs;                              // Cluster::write_log()
 constexpr uint64_t kResendNsMax = 1'000 * kUs, kResendRoundTrips = 4;  // protocol_driver.cpp
 constexpr uint64_t kRefusalsMax = 8, kRacesLost = 16, kRacesLostByVictim = 8;
@@ -54,6 +54,10 @@ const std::vector<Named>& named() {
       GCL_OPTION("off", off),
       GCL_OPTION("victim", victim),
       GCL_OPTION("far", far),
+      GCL_OPTION("far-members", far_members),
+      GCL_OPTION("dies-again", dies_again),
+      GCL_OPTION("call-breaks", call_breaks),
+      GCL_OPTION("probes-wakeups", probes_wakeups),
       GCL_OPTION("former", former),
       GCL_OPTION("breaks", break_one_in),
       GCL_OPTION("noise", noise),
@@ -96,6 +100,7 @@ Options options_of(uint64_t seed) {
   static constexpr uint32_t kLate[] = {0, 0, 1, 4};
   o.pace.late_one_in = kLate[other.below(4)];
   o.far = other.one_in(3);
+  o.far_members = o.far && Random(Random::mix(seed ^ 0xfa12)).one_in(2);
   o.pace.wake_ns_max = r.one_in(2) ? 2 * kUs : 50 * kUs;
   o.pace.stall_one_in = r.one_in(2) ? uint32_t(r.between(200, 5'000)) : 0;
   o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;
@@ -124,6 +129,7 @@ Options options_of(uint64_t seed) {
   } else if (o.far && other.one_in(3)) {
     o.break_one_in = uint32_t(other.between(50, 3'000));
   }
+  o.probes_wakeups = o.far_members && o.break_one_in == 0 && !many;
   if (r.one_in(5)) {  // safe without, but not fair
     o.off = 1u << r.below(coherence::kFeatures) | 1u << r.below(coherence::kFeatures);
     o.checkers &= ~only(Checker::kFairness);
@@ -156,6 +162,10 @@ Options with_survivors(Options o) {
     o.crash_point = o.orphaned_ns = 0;
     o.rejoins = true;
   }
+  Random again(Random::mix(o.seed ^ 0xa9a1));
+  if (o.far_members && o.rejoins && again.one_in(2)) o.dies_again = again.between(1, 2 * o.crash_point + 2'000);
+  Random calls(Random::mix(o.seed ^ 0xca11));  // so many nodes that one is left, whatever comes of a call
+  if (o.far_members && o.nodes > 3 && calls.one_in(2)) o.call_breaks = uint32_t(calls.between(2, 12));
   return o;
 }
 
@@ -169,6 +179,13 @@ Options drawn(uint64_t seed, bool pool, bool survivors) {
 
 Options survivors_options_of(uint64_t seed) { return with_survivors(options_of(seed)); }
 Options pool_survivors_options_of(uint64_t seed) { return with_survivors(pool_options_of(seed)); }
+
+Options members_options_of(uint64_t seed) {
+  Options o = options_of(seed);
+  o.far = o.far_members = true;
+  o.probes_wakeups = o.nodes < kNodesOfProbe;
+  return with_survivors(o);
+}
 
 uint64_t Options::slow_stall_ns_max(int node) const {
   return pace.stall_one_in && node == slow_node ? pace.stall_ns_max * slow_times : 0;

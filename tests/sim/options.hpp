@@ -10,7 +10,8 @@
 
 namespace sim {
 
-inline constexpr uint64_t kWayNsMax = 320 * kUs;  // of a message, or one way of a batch; mostly a sixteenth of it
+inline constexpr uint64_t kWayNsMax = 320 * kUs;      // of a message, or one way of a batch; mostly a sixteenth of it
+inline constexpr uint64_t kTableNsMax = 2'000 * kUs;  // of what is said of members; mostly much less
 
 struct Options {
   uint64_t seed = 0;
@@ -27,6 +28,9 @@ struct Options {
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
   bool far = false;               // messages and batches travel (far_transport.hpp)
+  bool far_members = false;       // and so does what nodes hear of each other, and how they join and leave
+  uint32_t call_breaks = 0;       // of calls about members, one in so many has an unknown outcome; 0: none
+  bool probes_wakeups = false;    // processes post batches for each other, and wake each other (wakeup_probe.hpp)
   bool former = false;            // and what was said before a node left comes again to its next incarnation
   uint32_t break_one_in = 0;      // of these batches, one in so many has an unknown outcome
   bool noise = false;             // unasked wakeups and hints
@@ -45,6 +49,7 @@ struct Options {
   uint64_t second_crash_point = 0;
   int crashes_in_repair = 0;  // so many of those that take over a page die soon after
   bool rejoins = false;       // the first one, when it is repaired
+  uint64_t dies_again = 0;    // so many yields after it has begun to do so; 0: it does not
   // of bufmgr:
   bool one_home = false;       // all pages belong into one bucket of the frame table
   bool second_chance = false;  // how frames are replaced; else by epochs
@@ -66,6 +71,7 @@ Options options_of(uint64_t seed);
 Options pool_options_of(uint64_t seed);
 Options survivors_options_of(uint64_t seed);  // a node dies, and its peers repair
 Options pool_survivors_options_of(uint64_t seed);
+Options members_options_of(uint64_t seed);  // of survivors, and members are far
 // The command that replays it.
 std::string command_of(const Options&);
 // Reads "--name value" pairs; false: they make no sense.

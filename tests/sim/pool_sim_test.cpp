@@ -41,7 +41,7 @@ class PoolSurvivorSeeds : public testing::TestWithParam<uint64_t> {};
 TEST_P(PoolSurvivorSeeds, RepairWhatTheDeadHad) {
   const uint64_t count = kPoolSeeds / kPoolGroups * uint64_t(gcl_test::longer());
   const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
-  expect_repaired(from, count, pool_survivors_options_of, 1);
+  (void)expect_repaired(from, count, pool_survivors_options_of, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, PoolSurvivorSeeds, testing::Range(uint64_t{0}, kPoolGroups));

@@ -22,7 +22,7 @@ Result<bool> Redo::repair(PageId id, std::byte* page, NodeSet dead, Memory&, Pro
 
 bool Cluster::repaired() const {
   for (int n = 0; n < options_.nodes; n++)
-    if (crashed(n) && (!withdrawn(n) || (options_.rejoins && n == options_.crash_node))) return false;
+    if (const Member& m = *members_[size_t(n)]; m.coming || (crashed(n) && (m.awaited || !withdrawn(n)))) return false;
   return true;
 }
 
@@ -31,6 +31,7 @@ bool Cluster::repaired() const {
 void Cluster::died(Member& m) {
   const int node = m.id.value;
   deaths_.nodes++;
+  probe_.forget(m.id);
   if (tracing) trace("node %d dies", node);
   bool repairs = false;
   for (uint32_t i = 0; i < m.frames; i++) {
@@ -38,12 +39,14 @@ void Cluster::died(Member& m) {
     repairs |= op == LineOp::kTakeReadPosted || op == LineOp::kTakeWritePosted || op == LineOp::kRepairedPosted;
   }
   deaths_.in_repair += repairs;
+  if (m.coming) m.awaited = m.coming = false;
   if (mutation == Mutation::kNobodyWatches) return;
-  if (!options_.survives) return free_locks_of(node);
+  if (!options_.survives && !options_.far_members) return free_locks_of(node);
   scheduler()->spawn(Scheduler::kNobody, [this, node] {
     scheduler()->sleep(kVerbsNsMax);
-    oracle_.died(node);
+    if (options_.survives) oracle_.died(node);
     free_locks_of(node);
+    if (options_.far_members) far_.died(NodeId{uint8_t(node)});
   });
 }
 
@@ -53,10 +56,20 @@ void Cluster::rejoin(Member& m) {
   while (!closing_ && !(crashed(number) && withdrawn(number))) scheduler()->sleep(kMs);
   if (closing_) return;
   scheduler()->revive(number);
-  if (!join(m)) return;
+  if (!options_.far_members) return come_again(m);
+  m.coming = true;
+  far_.comes_again(m.id);
+  if (options_.dies_again > 0) scheduler()->crash_soon(number, options_.dies_again);
+  scheduler()->spawn(number, [this, &m] { come_again(m); });  // a far join takes its time
+}
+
+void Cluster::come_again(Member& m) {
+  const bool in = join(m);
+  m.awaited = m.coming = false;
+  if (!in) return;
   far_.joined_again(m.id);
   deaths_.rejoined++;
-  if (tracing) trace("node %d joins again", number);
+  if (tracing) trace("node %d joins again", m.id.value);
   start(m);
 }
 
@@ -64,11 +77,15 @@ void Cluster::rejoin(Member& m) {
 void Cluster::sweep(Member& m) {
   while (!closing_ && m.serving) {
     scheduler()->sleep(scheduler()->random().between(50 * kUs, 500 * kUs));
-    const NodeSet dead = m.left || fenced() ? NodeSet() : m.node->repairable();
+    const NodeSet dead = m.left || m.leaving || fenced() ? NodeSet() : m.node->repairable();
     if (dead.empty()) continue;
-    Session session(*m.node, SessionId{uint16_t(options_.threads + 1)}, nullptr);
-    const uint64_t incarnation = m.node->info(dead.first()).incarnation;
-    if (sweep(m, session, dead.first())) (void)m.node->swept(dead.first(), incarnation);
+    m.sweeping = true;
+    {
+      Session session(*m.node, SessionId{uint16_t(options_.threads + 1)}, nullptr);
+      const uint64_t incarnation = m.node->info(dead.first()).incarnation;
+      if (sweep(m, session, dead.first())) (void)m.node->swept(dead.first(), incarnation);
+    }
+    m.sweeping = false;
   }
 }
 

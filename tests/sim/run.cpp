@@ -56,6 +56,7 @@ class Run {
                 .batches = batches};
     for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
     if constexpr (requires { cluster_.deaths(); }) out.deaths = cluster_.deaths();
+    if constexpr (requires { cluster_.known_of_members(); }) out.members = cluster_.known_of_members();
     if constexpr (requires { cluster_.buffer_counts(); }) out.buffer_counts = cluster_.buffer_counts();
     return out;
   }

@@ -20,6 +20,7 @@ struct Outcome {
   uint64_t sections = 0, yields = 0, switches = 0, virtual_ns = 0, longest_wait_ns = 0, allowed_wait_ns = 0;
   Batches batches;
   Deaths deaths;
+  Members members;
   std::vector<uint64_t> counters;       // coherence's, over all nodes
   std::vector<uint64_t> buffer_counts;  // bufmgr's, where the users go through it
 };

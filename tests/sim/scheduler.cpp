@@ -78,15 +78,15 @@ void Scheduler::spawn(int node, std::function<void()> body) {
   wait_until(add_fiber(node, std::move(body)), now_ + delay(pace_.wake_ns_max), false);
 }
 
-void Scheduler::spawn_verbs(std::function<void()> body) {
+void Scheduler::spawn_verbs(int node, std::function<void()> body) {
   Fiber* fiber;
   if (past_.empty()) {
-    fiber = &add_fiber(running_->node, std::move(body));
+    fiber = &add_fiber(node, std::move(body));
     fiber->passing = true;
   } else {
     fiber = past_.back();
     past_.pop_back();
-    fiber->node = running_->node;
+    fiber->node = node;
     fiber->body = std::move(body);
     prepare(*fiber);
   }

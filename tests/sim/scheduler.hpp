@@ -69,7 +69,8 @@ class Scheduler {
   void sleep(uint64_t ns);
   void spin(uint64_t ns);  // a sleep of a fiber that has work to do
   // Another fiber of this node that begins within a verb's time.  Short-lived: the next fiber may get its id.
-  void spawn_verbs(std::function<void()> body);
+  void spawn_verbs(std::function<void()> body) { spawn_verbs(running_->node, std::move(body)); }
+  void spawn_verbs(int node, std::function<void()> body);  // of that node
   // Sleeps while *word == expected, for at most `ns`.  Looking and falling asleep are one step.
   void park(const void* word, uint32_t expected, uint64_t ns);
   int wake(const void* word, int count);

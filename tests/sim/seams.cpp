@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "coherence/base/failure_report.hpp"
@@ -29,6 +30,8 @@ int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_munmap(void* at, size_t bytes);
+int __wrap_munmap(void* at, size_t bytes);
 int __real_sched_yield();
 int __wrap_sched_yield();
 }
@@ -46,6 +49,13 @@ struct FileLock {
 };
 std::vector<FileLock> file_locks;
 
+// What was unmapped in fibers: others may have it as their own, and peers' mappings are aliases.
+struct Unmapped {
+  void* at;
+  size_t bytes;
+};
+std::vector<Unmapped> unmapped;
+
 // Posted batches that are not complete, by a session's Memory, and by node.
 struct Posted {
   int batches = 0, windows = 0;
@@ -57,6 +67,10 @@ int under_way_of[coherence::kNodesMax];
 
 void free_locks_of(int node) {
   std::erase_if(file_locks, [node](const FileLock& l) { return l.node == node && __real_flock(l.fd, LOCK_UN) == 0; });
+}
+
+void unmap_all() {
+  for (const Unmapped& one : std::exchange(unmapped, {})) __real_munmap(one.at, one.bytes);
 }
 
 void forget_batches() {
@@ -278,6 +292,13 @@ int __wrap_flock(int fd, int operation) {
 int __wrap_close(int fd) {
   std::erase_if(sim::file_locks, [fd](const sim::FileLock& l) { return l.fd == fd; });
   return __real_close(fd);
+}
+
+// A node that does not join after all may be in the pool for a while, as its peers see it.
+int __wrap_munmap(void* at, size_t bytes) {
+  if (!coherence::in_fiber()) return __real_munmap(at, bytes);
+  sim::unmapped.push_back({at, bytes});
+  return 0;
 }
 
 // For a fiber that spins while the holder has lost its CPU.

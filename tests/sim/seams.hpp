@@ -37,7 +37,15 @@ struct Deaths {
   uint64_t nodes = 0, in_repair = 0, rejoined = 0;  // in_repair: in the middle of a take-over
   uint64_t answers_delayed = 0;                     // FarTransport's
 };
+
+// What is known of far members: tables that were overtaken by newer ones before they set out; joins that waited until a
+// peer had heard of them; sayings of incarnations that were over; calls without a known outcome; wakeups that told of
+// something.
+struct Members {
+  uint64_t skipped = 0, joins_waited = 0, former_sayings = 0, calls_broken = 0, woken = 0;
+};
 void forget_batches();
+void unmap_all();  // of what was unmapped in a run; outside fibers
 // In its life all that the session posts is its eviction window's.
 class InWindow {
  public:

@@ -16,6 +16,7 @@ namespace sim {
 namespace {
 
 constexpr uint64_t kSeeds = 1'000, kSurvivorSeeds = 500, kGroups = 5;  // large enough that each meets what is rare
+constexpr uint64_t kMemberSeeds = 300, kMemberGroups = 3;
 
 // ./check runs 1000 seeds, in groups; GCL_LONGER and GCL_SEED ask for more and for others.
 class Seeds : public testing::TestWithParam<uint64_t> {};
@@ -56,10 +57,27 @@ class SurvivorSeeds : public testing::TestWithParam<uint64_t> {};
 TEST_P(SurvivorSeeds, RepairWhatTheDeadHad) {
   const uint64_t count = kSurvivorSeeds / kGroups * uint64_t(gcl_test::longer());
   const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
-  expect_repaired(from, count, survivors_options_of, 4);
+  (void)expect_repaired(from, count, survivors_options_of, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, SurvivorSeeds, testing::Range(uint64_t{0}, kGroups));
+
+// The same where each node hears of the others late, and all that a node says of them, and its joins and leaves, are on
+// their way for some time.
+class MemberSeeds : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(MemberSeeds, RepairAndJoinThoughNewsAreLate) {
+  const uint64_t count = kMemberSeeds / kMemberGroups * uint64_t(gcl_test::longer());
+  const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
+  const Members seen = expect_repaired(from, count, members_options_of, 4);
+  EXPECT_GT(seen.skipped, count / 2);
+  EXPECT_GT(seen.joins_waited, count / 4);
+  EXPECT_GT(seen.former_sayings, count / 10);
+  EXPECT_GT(seen.calls_broken, count / 10);
+  EXPECT_GT(seen.woken, count);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, MemberSeeds, testing::Range(uint64_t{0}, kMemberGroups));
 
 // Many pages are evicted in small groups while peers want them, over a slow network.  A session posts nothing beside
 // its window (eviction.waits-for-batches): so it never has more under way (eviction.few-under-way).
@@ -237,6 +255,22 @@ INSTANTIATE_TEST_SUITE_P(Sim, BrokenRepair,
                                          Proof{Mutation::kFormerGrantLands, Checker::kProgress},
                                          Proof{Mutation::kFormerRequestTaken, Checker::kRest, 800},
                                          Proof{Mutation::kBitDroppedLate, Checker::kRest}),
+                         [](const auto& info) { return name_of(info.param); });
+
+class BrokenMembers : public testing::TestWithParam<Proof> {};
+
+TEST_P(BrokenMembers, IsSeen) { expect_seen(GetParam(), members_options_of); }
+
+INSTANTIATE_TEST_SUITE_P(Sim, BrokenMembers,
+                         testing::Values(Proof{Mutation::kJoinUnseen, Checker::kProgress},
+                                         Proof{Mutation::kSayingFormer, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kSayingFormer, Checker::kProgress, 400},
+                                         Proof{Mutation::kRepairableEarly, Checker::kProgress, 400},
+                                         Proof{Mutation::kForgottenEarly, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kJoinAbandoned, Checker::kProgress, 400},
+                                         Proof{Mutation::kUnknownLeaveCounts, Checker::kLeaks, 400},
+                                         Proof{Mutation::kWakeLost, Checker::kProgress},
+                                         Proof{Mutation::kTableLost, Checker::kProgress}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

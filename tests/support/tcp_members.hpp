@@ -21,6 +21,8 @@
 #include "coherence/transport/tcp/member/member_server.hpp"
 #include "coherence/transport/tcp/member/mirror_route.hpp"
 #include "coherence/transport/tcp/member/tcp_membership.hpp"
+#include "coherence/transport/tcp/member/tcp_pool.hpp"
+#include "coherence/transport/tcp/member/tool.hpp"
 #include "tests/support/tcp_nodes.hpp"
 
 namespace gcl_test {

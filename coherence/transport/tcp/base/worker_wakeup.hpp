@@ -15,10 +15,11 @@
 
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
+#include "coherence/transport/tcp/base/worker_signal.hpp"
 
 namespace coherence::tcp {
 
-class WorkerWakeup {
+class WorkerWakeup final : public WorkerSignal {
  public:
   static constexpr uint64_t kBytes = 64;
   // In the process that the node's others come from, before they do.  `memory`: kBytes zeros at a multiple of 64.
@@ -27,8 +28,7 @@ class WorkerWakeup {
   ~WorkerWakeup();
   WorkerWakeup(const WorkerWakeup&) = delete;
 
-  // Behind what was left, which is published by a seq_cst operation.  Any process, and signal handlers.
-  void signal() noexcept {
+  void signal() noexcept override {
     if (shared_.sleeps.load(std::memory_order_seq_cst) != 0) signal_now();
   }
 

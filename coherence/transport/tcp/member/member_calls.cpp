@@ -264,13 +264,10 @@ Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incar
     *waits = true;
     return {};
   }
-  const NodeInfo info = changes_.info(id);
-  if (changes_.fenced())
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", spec_.pool.c_str(),
-                        changes_.fence_reason());
-  if (info.dead()) return problem->set(Errc::kUnrepaired, "node %d has died, and is not repaired yet", id.value);
-  if (info.serves()) return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, info.pid);
+  GCL_TRY(decisions_.may_reserve(id, spec_.pool.c_str(), problem));
   if (reserved_) return problem->set(Errc::kBusy, "node %d joins in the same change", reserved_->node.value);
+  if (node.link != nullptr) cut_off(*node.link, "its incarnation has left");  // its end may come late
+  node.link = nullptr;
   *incarnation = changes_.reserve();
   reserved_ = Reserved{id, *incarnation};
   *waits = further_.count() > 1;
@@ -280,15 +277,13 @@ Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incar
 
 Status MemberServer::withdraw(const CallFrame& call, uint64_t* empty, Problem* problem) {
   const NodeId id{call.node};
-  if (changes_.fenced()) return problem->set(Errc::kFenced, "%s", changes_.fence_reason());
-  const NodeInfo info = id.value < nodes_max_ ? changes_.info(id) : NodeInfo{};
   const auto incarnation = static_cast<unsigned long long>(call.incarnation);
-  if (!info.serves() || info.incarnation != call.incarnation || dies(id))
+  GCL_TRY(decisions_.may_withdraw(id, call.incarnation, problem));
+  if (dies(id))
     return problem->set(Errc::kFenced, "incarnation %llu of node %d is not in the pool any more", incarnation,
                         id.value);
   if (node_[id.value].link != nullptr) close_path(*node_[id.value].link);
-  changes_.withdraw(id);
-  advance_repairs();  // what the others have said may be all that is needed now
+  say_repaired(decisions_.withdraw(id));
   say("node %d (incarnation %llu) has left", id.value, incarnation);
   changed();
   *empty = changes_.empty();

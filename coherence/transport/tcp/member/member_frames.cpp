@@ -64,6 +64,18 @@ bool places_fit(const MemoryNodeRecord& record) {
 
 }  // namespace
 
+SayingsRecord record_of(const Sayings& sayings) noexcept {
+  SayingsRecord record = {};
+  record.leaves = sayings.leaving();
+  if (const char* reason = sayings.fence_reason()) {
+    record.fences = 1;
+    put_text(reason, record.fence_reason);
+  }
+  for (int kind = 0; kind < kSaidKinds; kind++)
+    for (uint8_t n = 0; n < kNodesMax; n++) record.said[kind][n] = sayings.said(Said(kind), NodeId{n});
+  return record;
+}
+
 void put_text(const char* from, std::span<char> to) noexcept {
   const size_t length = std::min(strlen(from), to.size() - 1);
   memcpy(to.data(), from, length);

@@ -116,6 +116,7 @@ struct SayingsRecord {
   char fence_reason[kFenceReasonBytes];
   uint64_t said[kSaidKinds][kNodesMax];  // Sayings::said()
 };
+SayingsRecord record_of(const Sayings&) noexcept;
 
 // --- between memory nodes
 

@@ -26,7 +26,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
       spec_(spec),
       log_(log),
       nodes_max_(uint8_t(keeper.first_header().nodes_max)),
-      changes_(keeper.table(), nodes_max_),
+      decisions_(keeper.table(), nodes_max_),
       further_(keeper, log),
       epoch_(spec.start) {
   for (uint8_t n = 0; n < nodes_max_; n++) {
@@ -190,50 +190,24 @@ Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::
 
 // --- what nodes say
 
-// Of an incarnation that is not in the pool (any more) nothing counts.
 void MemberServer::take_sayings(NodeId sayer, const SayingsRecord& sayings) {
-  const NodeInfo info = changes_.info(sayer);
   NodeLink& node = node_[sayer.value];
-  if (!info.serves() || node.link == nullptr || node.link->peer().start != info.incarnation) return;
-  const uint64_t view = changes_.view();
-  bool more = false;
-  if (sayings.leaves && info.state == MemberState::kLive) {
-    changes_.begin_leaving(sayer);
-    say("node %u (incarnation %llu) leaves", unsigned{sayer.value}, static_cast<unsigned long long>(info.incarnation));
-    more = true;
-  }
-  if (sayings.fences && !changes_.fenced()) {
-    changes_.fence(sayings.fence_reason);
-    say("node %u fences the pool", unsigned{sayer.value});
-    more = true;
-  }
-  for (uint8_t n = 0; n < nodes_max_; n++) take_sayings_of(sayer, NodeId{n}, sayings);
+  if (node.link == nullptr) return;
+  const uint64_t incarnation = node.link->peer().start;
+  const MemberDecisions::ComeTo come_to = decisions_.take(sayer, incarnation, sayings);
+  if (!come_to.counts) return;
+  if (come_to.leaves)
+    say("node %u (incarnation %llu) leaves", unsigned{sayer.value}, static_cast<unsigned long long>(incarnation));
+  if (come_to.fences) say("node %u fences the pool", unsigned{sayer.value});
   memcpy(node.unreached, sayings.said[uint8_t(Said::kUnreached)], sizeof node.unreached);
   if (judge_at_ == 0 && !unreached_by(sayer).empty()) judge_at_ = monotonic_ns() + spec_.patience_ns;
-  advance_repairs();
-  if (more || changes_.view() != view) changed();
+  say_repaired(come_to.repaired);
+  if (come_to.changed) changed();
 }
 
-void MemberServer::take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord& sayings) {
-  const NodeInfo info = changes_.info(dead);
-  if (!info.dead()) return;
-  const auto says = [&](Said what) { return sayings.said[uint8_t(what)][dead.value] == info.incarnation; };
-  if (says(Said::kRecorded) && changes_.unrecorded().has(dead)) changes_.recorded(dead, info.incarnation);
-  if (says(Said::kQuiescent) && info.state == MemberState::kDead) changes_.says_quiescent(sayer, dead);
-  if (says(Said::kSwept)) changes_.swept(dead, info.incarnation);
-  if (says(Said::kDrained) && changes_.info(dead).state == MemberState::kSwept) changes_.says_drained(sayer, dead);
-}
-
-// What survivors have said may be all that is needed: since the last one said it, or since another one is dead, too.
-void MemberServer::advance_repairs() {
-  if (!changes_.table().repairs_deaths() || !changes_.some_serve()) return;
-  for (uint8_t n = 0; n < nodes_max_; n++) {
-    const NodeId dead{n};
-    if (changes_.repairable_is_due(dead)) changes_.repairable(dead);
-    if (changes_.info(dead).state != MemberState::kSwept || !changes_.all_drained(dead)) continue;
-    changes_.forget(dead);
-    say("node %u is repaired: it may join again", unsigned{n});
-  }
+void MemberServer::say_repaired(NodeSet nodes) {
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first()))
+    say("node %u is repaired: it may join again", unsigned{nodes.first().value});
 }
 
 // --- nodes that reach memory, and not each other
@@ -291,16 +265,11 @@ void MemberServer::bury(NodeId node) {
   const Problem reason_of_death = dying_[node.value].why;
   const char* const why = reason_of_death.text;
   dying_[node.value] = {};
-  if (!changes_.died(node)) return;
+  NodeSet repaired;
+  if (!decisions_.bury(node, &repaired)) return;
   const auto incarnation = static_cast<unsigned long long>(info.incarnation);
   say("node %u (incarnation %llu) is dead: %.300s", unsigned{node.value}, incarnation, why);
-  if (!changes_.table().repairs_deaths()) {
-    Problem reason;
-    reason.write("node %u (incarnation %llu, pid %d) ended without leaving the pool", unsigned{node.value}, incarnation,
-                 info.pid);
-    changes_.fence(reason.text);
-  }
-  advance_repairs();
+  say_repaired(repaired);
   changed();
 }
 
@@ -345,28 +314,17 @@ static HeaderRecord header_of(const PoolHeader& header) {
 }
 
 void MemberServer::fill_table() {
-  const NodeTable& now = changes_.table();
   const PoolHeader& header = keeper_.first_header();
   TableHead& head = table_.head;
-  head.epoch = epoch_;
-  head.repairable = now.repairable.load();
-  head.recorded = now.recorded.load();
+  decisions_.fill(epoch_, &table_);
   head.saves = header.saves;
-  head.nodes_max = nodes_max_;
   head.memory_nodes = further_.count();
   head.young = head.memory_nodes - settled_;
   head.changer = changer_ != nullptr ? changer_->peer().start : 0;
   head.protocol = header.protocol.load();
   head.patience_ms = std::clamp(header.patience_ms.load(std::memory_order_relaxed), kPatienceMinMs, kPatienceMaxMs);
-  head.fenced = changes_.fenced();
-  head.repairs_deaths = now.repairs_deaths();
-  head.records_deaths = now.records_deaths.load() != 0;
-  if (head.fenced) put_text(changes_.fence_reason(), head.fence_reason);
   for (uint8_t n = 0; n < nodes_max_; n++) {
     const NodeInfo info = changes_.info(NodeId{n});
-    table_.node[n].state = uint32_t(info.state);
-    table_.node[n].pid = info.pid;
-    table_.node[n].incarnation = info.incarnation;
     table_.node[n].admitted = info.serves() && !dies(NodeId{n}) ? info.incarnation : 0;
     put_text(info.serves() ? node_[n].listens_at : "", table_.node[n].listens_at);
   }

@@ -34,6 +34,7 @@
 #include "coherence/region/table_changes.hpp"
 #include "coherence/transport/tcp/base/log.hpp"
 #include "coherence/transport/tcp/member/further_memory_nodes.hpp"
+#include "coherence/transport/tcp/member/member_decisions.hpp"
 #include "coherence/transport/tcp/member/member_frames.hpp"
 #include "coherence/transport/tcp/member/table_link.hpp"
 #include "coherence/transport/tcp/memory/memory_server.hpp"
@@ -133,8 +134,7 @@ class MemberServer final : public OtherService {
 
   // nodes
   void take_sayings(NodeId, const SayingsRecord&);
-  void take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord&);
-  void advance_repairs();
+  void say_repaired(NodeSet);
   bool complains(NodeId of, NodeId about) const noexcept;
   NodeSet unreached_by(NodeId) const noexcept;
   void judge_unreached();
@@ -158,7 +158,8 @@ class MemberServer final : public OtherService {
   const Spec spec_;
   Log& log_;
   const uint8_t nodes_max_;
-  TableChanges changes_;
+  MemberDecisions decisions_;
+  TableChanges& changes_ = decisions_.changes();
   NodeLink node_[kNodesMax];
   FurtherMemoryNodes further_;
   Dying dying_[kNodesMax];

@@ -37,14 +37,7 @@ void MirrorRoute::take() {
   const uint64_t changes = sayings_.changes();
   net::Link* const link = memory_.link(MemoryNodeId{0});
   if (changes == sent_ || waits_ || link == nullptr) return;
-  SayingsRecord record = {};
-  record.leaves = sayings_.leaving();
-  if (const char* reason = sayings_.fence_reason()) {
-    record.fences = 1;
-    put_text(reason, record.fence_reason);
-  }
-  for (int kind = 0; kind < kSaidKinds; kind++)
-    for (uint8_t n = 0; n < kNodesMax; n++) record.said[kind][n] = sayings_.said(Said(kind), NodeId{n});
+  const SayingsRecord record = record_of(sayings_);
   const Status sent = link->send(kSayingsFrame, bytes_of(record));
   waits_ = sent.error() == Errc::kNoSpace;
   if (sent) sent_ = changes;

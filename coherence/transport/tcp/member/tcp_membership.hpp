@@ -1,5 +1,5 @@
 // Membership over a network: what memory node 0 says is in the Mirror; what this node says is in the Sayings, which its
-// network worker sends; joining and leaving are calls of a Tool.
+// network worker sends; joining and leaving are calls of a Tool.  It has no socket itself, and works over any that has.
 //
 // Its parts are in memory that the node's processes share, mapped before any of them is forked.
 #pragma once
@@ -9,12 +9,12 @@
 #include <cstdint>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/transport/tcp/base/worker_wakeup.hpp"
+#include "coherence/pool/pool.hpp"
+#include "coherence/transport/tcp/base/worker_signal.hpp"
+#include "coherence/transport/tcp/member/calls.hpp"
 #include "coherence/transport/tcp/member/mirror.hpp"
 #include "coherence/transport/tcp/member/node_worker.hpp"
 #include "coherence/transport/tcp/member/sayings.hpp"
-#include "coherence/transport/tcp/member/tcp_pool.hpp"
-#include "coherence/transport/tcp/member/tool.hpp"
 
 namespace coherence::tcp {
 
@@ -24,11 +24,11 @@ class TcpMembership final : public Membership {
   struct Parts {
     Mirror& mirror;
     Sayings& sayings;
-    WorkerWakeup& worker_wakeup;  // of the network worker
+    WorkerSignal& worker_wakeup;  // of the network worker
     NodeWorker& worker;           // begun by publish()
-    Tool& tool;
+    Calls& tool;
   };
-  TcpMembership(TcpPool& pool, const Parts& parts) : pool_(pool), of_(parts) {}
+  TcpMembership(Pool& pool, const Parts& parts) : pool_(pool), of_(parts) {}
   ~TcpMembership() override { end_change(); }
 
   uint32_t nodes_max() const noexcept override { return pool_.nodes_max(); }
@@ -63,7 +63,7 @@ class TcpMembership final : public Membership {
   Status call(const CallFrame&, uint64_t* value, Problem*);
   void say(Said, NodeId, uint64_t incarnation) noexcept;
 
-  TcpPool& pool_;
+  Pool& pool_;
   const Parts of_;
   NodeId id_;  // as reserved
   uint64_t incarnation_ = 0;

@@ -17,11 +17,12 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/transport/memory.hpp"
+#include "coherence/transport/tcp/member/calls.hpp"
 #include "coherence/transport/tcp/member/tool_link.hpp"
 
 namespace coherence::tcp {
 
-class Tool {
+class Tool final : public Calls {
  public:
   // `log` outlives it.
   Tool(ToolLink::Spec spec, net::Credentials credentials, Log& log);
@@ -32,15 +33,14 @@ class Tool {
   Result<ToolLink*> link(Problem*);
   // To any: where the others are, memory node 0 has said.
   Result<ToolLink*> link_to(MemoryNodeId, Problem*);
-  Status call(const CallFrame& call, uint64_t* value, Problem* problem);
-  // As of the last call's answer; null: none came, or the link is closed.
-  const Table* table() const noexcept { return link_ != nullptr ? link_->table() : nullptr; }
+  Status call(const CallFrame& call, uint64_t* value, Problem* problem) override;
+  const Table* table() const noexcept override { return link_ != nullptr ? link_->table() : nullptr; }
   // Of the pool, for links from now on.
   void set_cluster(uint64_t pool_id) noexcept { spec_.cluster = pool_id; }
   // Whose waits end sooner; of this process.
   void set_interrupts(Interrupts* interrupts) noexcept { spec_.interrupts = interrupts; }
   const char* name() const noexcept { return spec_.name.c_str(); }
-  void close() noexcept;
+  void close() noexcept override;
 
  private:
   void leave_inherited() noexcept;
