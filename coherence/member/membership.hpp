@@ -103,9 +103,9 @@ class Membership {
   // that node; kUnrepaired: its former incarnation has died, and is not absent yet; kFenced: the pool is fenced (now,
   // perhaps by this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node.
   virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
-  // The node is live from now on (member.join-seen-by-all).  kUnreached leaves open whether it is: the incarnation is to
-  // end.  Other errors, if it is the first: of the pool's durable copy, which is marked in use.  `arena`: a descriptor
-  // that every process of the node inherits: the file is closed when the last one has ended.
+  // The node is live from now on (member.join-seen-by-all).  kUnreached leaves open whether it is: the incarnation is
+  // to end.  Other errors, if it is the first: of the pool's durable copy, which is marked in use.  `arena`: a
+  // descriptor that every process of the node inherits: the file is closed when the last one has ended.
   virtual Status publish(int arena, Problem*) = 0;
   // It is absent from now on (member.left-is-absent); whether the pool is empty then.  kFenced.
   virtual Result<bool> withdraw(Problem*) = 0;
