@@ -342,7 +342,7 @@ void run_everywhere(const Call& call, const DdlPlan& before) {
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
   if (!has_rights(call.statement->utilityStmt)) refuse_for_rights(call);
-  leave_database(call.statement->utilityStmt);  // behind the right: whoever may not change it ends no worker
+  leave_database(call.statement->utilityStmt);  // behind the right: a user without it ends no worker
   open_ddl_transaction_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) lock_everywhere(plan.targets);

@@ -27,7 +27,7 @@ using engine::DdlHolder;
 using engine::DdlLocks;
 using engine::DdlWanted;
 
-// Who was found idle at the last look, when all that wait were told to say so anew.
+// The sessions that were found idle at the last look, when all that wait were told to say so anew.
 DdlLocks::Holders asked_about;
 
 const PGPROC* process_of(DdlHolder holder) {

@@ -123,7 +123,7 @@ TEST_F(HoldGiverTest, AReaderReadsOnByItsSnapshot) {
   EXPECT_EQ(writer.update(row_), Errc::kHeld);
 }
 
-// serializable.mark-stays: the process that took them away has marked that, and stands.
+// The process that takes them away has marked that, and stands (serializable.mark-stays).
 TEST_F(HoldGiverTest, AHolderThatEndsLeavesNothingToOneThatStillTakes) {
   const TxnId by = reader_.worker->current().top();
   ASSERT_TRUE(tables_[0]->holder(reader_.worker->session().id().value).take(by, 100));
