@@ -48,6 +48,15 @@ class Yields(unittest.TestCase):
         with self.assertRaises(SqlError):
             self.holder.result()
 
+    def test_nor_if_it_is_never_idle_for_long(self):
+        self.holds("ALTER ROLE mallory SET work_mem = '5MB'")
+        waits = self.cluster.session(3)
+        waits.send("CREATE TABLE waits_for_the_talkative (i int) USING gcl")
+        with self.assertRaises(SqlError):
+            for _ in range(100):
+                self.holder.run("SELECT pg_sleep(0.3)")
+        waits.result()
+
     def test_a_primary_that_starts_waits_no_longer(self):
         self.holds("ALTER ROLE mallory SET work_mem = '5MB'")
         self.cluster.stop(2)

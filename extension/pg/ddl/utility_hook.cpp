@@ -346,10 +346,17 @@ void run_everywhere(const Call& call, const DdlPlan& before) {
   open_ddl_transaction_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) lock_everywhere(plan.targets);
-  if (plan.leaves)
-    let_leave(call, plan);
-  else
-    run_captured(call, plan);
+  note_ddl_begins();
+  PG_TRY();
+  {
+    if (plan.leaves)
+      let_leave(call, plan);
+    else
+      run_captured(call, plan);
+  }
+  PG_FINALLY();
+  { note_ddl_ended(); }
+  PG_END_TRY();
 }
 
 void lock_table(const Call& call, const LockStmt* statement) {

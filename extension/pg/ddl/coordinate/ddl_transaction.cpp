@@ -4,6 +4,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
@@ -103,6 +104,7 @@ void tell_who_waits() {
 // Gives back whatever this transaction holds.  Never raises.
 void close_ddl_transaction() {
   if (!is_open()) return;  // almost every commit
+  note_ddl_ended();        // of a session that was ended in the middle of one
   give_back_locks();
   outbox.give_up();
   tell_who_waits();

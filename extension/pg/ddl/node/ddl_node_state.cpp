@@ -109,6 +109,21 @@ void note_up_to_date(Oid database, const char* name) {
   LWLockRelease(state->lock);
 }
 
+static std::atomic<int32_t>* running = nullptr;
+
+void note_ddl_begins() noexcept {
+  for (std::atomic<int32_t>& one : ddl_node_state().running) {
+    int32_t none = 0;
+    if (running != nullptr || !one.compare_exchange_strong(none, MyProcPid)) continue;
+    running = &one;
+  }
+}
+
+void note_ddl_ended() noexcept {
+  if (running != nullptr) running->store(0);
+  running = nullptr;
+}
+
 void set_serving(bool serving) noexcept {
   state->serving = serving;
   state->serves_all = serving && !any_kept_out();

@@ -62,6 +62,7 @@ struct DdlNodeState {
   LWLock* positions;  // of the process that writes one (ddl_position.cpp)
   DdlCounts counts;
   std::atomic<int32_t> lock_holders;                               // sessions of this primary that have a DDL lock
+  std::atomic<int32_t> running[engine::kDdlSlotsMax];              // processes that run a DDL statement; 0: none
   std::atomic<int32_t> tag_waiters[1 + engine::kDdlDatabasesMax];  // those that wait for the tag of one
   ConditionVariable wakeup;                                        // ddl_wakeup.hpp
   bool started;              // the launcher ran before, in this life of the server
@@ -102,6 +103,9 @@ void fall_behind() noexcept;
 bool is_up_to_date(Oid position, const char* history);
 void note_up_to_date(Oid position, const char* history);
 void forget_what_is_up_to_date() noexcept;
+// This process runs a DDL statement, for the launcher (ddl.idle-holder-ended); the second of them may be called again.
+void note_ddl_begins() noexcept;
+void note_ddl_ended() noexcept;
 void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 

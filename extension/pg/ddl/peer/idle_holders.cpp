@@ -56,13 +56,19 @@ bool is_privileged(Oid role) {
   return is;
 }
 
-// For how long the holder has let others wait for nothing, if they do; 0: it has a reason.
+bool runs_ddl(int pid) {
+  const auto& running = ddl_node_state().running;
+  return std::any_of(std::begin(running), std::end(running), [=](const auto& one) { return one.load() == pid; });
+}
+
+// For how long the holder has kept the lock without a reason, if that is as long as gcl.ddl_yield; 0: it has one.
 uint32_t ms_for_nothing(int lock, const PGPROC& holder) {
-  const uint32_t idle = ms_idle_in_transaction(holder).value_or(0);
-  if (idle != 0 || lock != DdlLocks::kWholeCluster) return idle;
+  const auto yield = uint32_t(settings.ddl_yield_ms);
+  if (const auto idle = ms_idle_in_transaction(holder); idle && *idle >= yield) return std::max(*idle, 1u);
+  if (lock != DdlLocks::kWholeCluster || runs_ddl(holder.pid)) return 0;
   const auto since = TimestampTz(ddl_locks().words(lock).since);
   const auto held = uint32_t(std::clamp<TimestampTz>((GetCurrentTimestamp() - since) / 1000, 0, INT_MAX));
-  return held >= uint32_t(settings.ddl_yield_ms) && !is_privileged(holder.roleId) ? held : 0;
+  return held >= yield && !is_privileged(holder.roleId) ? held : 0;
 }
 
 // A session that waits at a tag cannot say so itself.
@@ -95,7 +101,7 @@ void tend_ddl_locks() {
     const PGPROC* const holder = process_of(holders[lock]);
     if (holder == nullptr) continue;
     ms[lock] = ms_for_nothing(lock, *holder);
-    if (ms[lock] == 0 || ms[lock] < uint32_t(settings.ddl_yield_ms)) continue;
+    if (ms[lock] == 0) continue;
     idle[lock] = holders[lock];
     any = true;
   }

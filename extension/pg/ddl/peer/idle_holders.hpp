@@ -4,8 +4,8 @@
 //     transaction for gcl.ddl_yield: it may be forgotten, or its owner may want to hold up all others; so PostgreSQL's
 //     own idle_in_transaction_session_timeout, which any user may reset, is not enough.  The whole cluster's lock,
 //     which any role gets by ALTER ROLE on itself, is held no longer than that by one that may not make roles or
-//     databases, idle or not.  Those that wait say so, or their launcher does; the holder's launcher takes what was
-//     said, and ends the session when it was said anew.
+//     databases, whatever it does but DDL.  Those that wait say so, or their launcher does; the holder's launcher takes
+//     what was said, and ends the session when it was said anew.
 #pragma once
 
 namespace gcl {
