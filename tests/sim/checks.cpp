@@ -72,7 +72,8 @@ void Cluster::check_rest() const {
 }
 
 void Cluster::check_left() const {
-  if (cut_off()) object(Checker::kFence, "a batch had no known outcome, and the pool is not fenced");
+  if (cut_off() && !options_.survives)
+    object(Checker::kFence, "a batch had no known outcome, and the pool is not fenced");
   const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
   // One whose withdrawal took place may have died before it heard of it.
   bool told = true;
@@ -128,7 +129,13 @@ void Cluster::check_cut_off(uint64_t now) const {
   uint64_t ns = kFenceNsMax;
   for (int n = 0; n < options_.nodes; n++)
     ns += scheduler()->paused_ns(n, far_.broken_ns(), now) + options_.slow_stall_ns_max(n);
-  if (now > far_.broken_ns() + ns)
+  if (now <= far_.broken_ns() + ns) return;
+  bool one_goes_on = !options_.survives;
+  for (NodeSet left = far_.broken(); options_.survives && !left.empty(); left = left.without(left.first())) {
+    const Member& m = *members_[left.first().value];  // where peers repair, it alone ends
+    one_goes_on |= !m.was_cut_off && lives(m) && m.former.empty();
+  }
+  if (one_goes_on)
     object(Checker::kFence, "a batch had no known outcome at %llu ns, and the pool is not fenced",
            printable(far_.broken_ns()));
 }

@@ -228,7 +228,7 @@ void Cluster::serve(Member& m, int lives) {
     {
       Session session(*m.node, SessionId{uint16_t(options_.threads)}, nullptr);
       while (!closing_ && (last_life || m.users > 0)) {
-        if (!session.serve(ms)) return void(m.serving = false);
+        if (!session.serve(ms)) return ended(m);
         if (ms == 0) scheduler()->sleep(2 * kUs);
       }
       if (options_.former && !last_life) {  // what a peer has sent is on its way until the node is there again
@@ -238,14 +238,14 @@ void Cluster::serve(Member& m, int lives) {
       m.leaving = true;
       probe_.forget(m.id);
       while (m.sweeping)  // Node::leave()
-        if (!session.serve(1)) return void(m.serving = false);
+        if (!session.serve(1)) return ended(m);
       Problem problem;
       const Status left = m.node->leave(session, &m.last, &problem);
       if (options_.call_breaks > 0 && (left.error() == Errc::kUnreached || left.error() == Errc::kCorrupt))
         scheduler()->crash(m.id.value);  // its host ends its processes: it has left, or is dead
       if (!left && left.error() != Errc::kFenced)
         object(Checker::kProgress, "node %d cannot leave: %s", m.id.value, problem.text);
-      if (!left) return void(m.serving = false);
+      if (!left) return ended(m);
     }
     m.left = true;
     if (closing_ || last_life) return void(m.serving = false);
@@ -259,6 +259,19 @@ void Cluster::serve(Member& m, int lives) {
         m.users--;
       });
   }
+}
+
+// There is a fence: the pool's; or the node's own, and then its host ends its processes (node.cut-off-joins-again).
+void Cluster::ended(Member& m) {
+  m.serving = false;
+  if (!m.node->is_cut_off()) return;
+  m.was_cut_off = true;
+  if (tracing) trace("node %d is cut off", m.id.value);
+  if (!m.awaited && !closing_) {
+    m.awaited = true;
+    scheduler()->spawn(Scheduler::kNobody, [this, &m] { rejoin(m); });
+  }
+  scheduler()->crash(m.id.value);
 }
 
 void Cluster::write_log(Member& m) {

@@ -100,7 +100,7 @@ struct Member {
   std::vector<uint32_t> free;
   int users = 0;  // at work
   bool serving = false, left = false, last = false;
-  bool leaving = false, sweeping = false;
+  bool leaving = false, sweeping = false, was_cut_off = false;
   bool awaited = false, coming = false;  // it is to join again when it has died; and does so now
 };
 
@@ -142,6 +142,7 @@ class Cluster final : public Observer {
   Members known_of_members() const {
     Members known = far_.members();
     known.woken = probe_.woken();
+    for (const auto& m : members_) known.cut_off += m->was_cut_off;
     return known;
   }
   uint64_t longest_wait_ns() const { return longest_wait_ns_; }
@@ -159,6 +160,7 @@ class Cluster final : public Observer {
   int lives_of(const Member&) const;
   void begin_probe(Member&);
   void serve(Member&, int lives);
+  void ended(Member&);
   void write_log(Member&);
   void start(Member&);
   void died(Member&);

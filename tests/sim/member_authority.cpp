@@ -152,7 +152,7 @@ void MemberAuthority::over_now(const std::shared_ptr<Tool>& tool) {
 
 Status MemberAuthority::reserve(NodeId id, uint64_t* incarnation, Problem* problem) {
   GCL_TRY(decisions_.may_reserve(id, pool_.path(), problem));
-  link_[id.value] = {};  // a former incarnation's, which has left
+  link_[id.value] = {};  // a former incarnation's: a link of a newer start ends it (net/link.hpp)
   *incarnation = changes().reserve();
   reserved_ = Reserved{id, *incarnation};
   return {};

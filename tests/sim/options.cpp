@@ -165,7 +165,13 @@ Options with_survivors(Options o) {
   Random again(Random::mix(o.seed ^ 0xa9a1));
   if (o.far_members && o.rejoins && again.one_in(2)) o.dies_again = again.between(1, 2 * o.crash_point + 2'000);
   Random calls(Random::mix(o.seed ^ 0xca11));  // so many nodes that one is left, whatever comes of a call
-  if (o.far_members && o.nodes > 3 && calls.one_in(2)) o.call_breaks = uint32_t(calls.between(2, 12));
+  if (o.far_members && o.nodes > 3 && calls.one_in(2)) {
+    o.call_breaks = uint32_t(calls.between(2, 12));
+  } else if (o.far_members && o.nodes > 3 && calls.one_in(2)) {  // one node is cut off, and comes again
+    o.break_one_in = uint32_t(calls.between(200, 3'000));
+    o.leaver = -1;
+    o.probes_wakeups = false;
+  }
   return o;
 }
 

@@ -48,10 +48,13 @@ void Oracle::read(int page, uint64_t value) {
            static_cast<unsigned long long>(value), static_cast<unsigned long long>(last));
 }
 
-// Values grow, and no two pages share one: the history knows the write of each.
+// Values grow, and no two pages share one: the history knows the write of each.  What the page said when the call began
+// may have been a dying node's write, which has not taken place.
 void Oracle::read_copy(int page, uint64_t before, uint64_t value) {
   history_.read(scheduler()->fiber(), page, value);
   scheduler()->trace(value);
+  for (const auto& [taken, instead] : pages_[size_t(page)].taken_back)
+    if (taken == before) before = instead;
   const uint64_t last = pages_[size_t(page)].value;
   if (value < before || value > last)
     object(Checker::kLastWrite, "a copy of page %d says %llu, which was written before %llu or after %llu", page,
@@ -79,6 +82,7 @@ void Oracle::died(int node) {
     p.writer = -1;
     if (p.fiber < 0) continue;
     history_.forget_write(p.fiber, int(i), p.value);
+    p.taken_back.emplace_back(p.value, p.before);
     p.value = p.before;
     p.fiber = -1;
   }
@@ -87,6 +91,7 @@ void Oracle::died(int node) {
 void Oracle::take_back(int page, uint64_t before) {
   Page& p = pages_[size_t(page)];
   history_.forget_value(page, p.value);
+  p.taken_back.emplace_back(p.value, before);
   p.value = before;
 }
 

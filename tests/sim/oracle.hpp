@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "history.hpp"
@@ -44,8 +45,9 @@ class Oracle {
     int writer = -1;           // node
     std::vector<int> readers;  // nodes, one for each section
     uint64_t value = 0;
-    int fiber = -1;       // of a write whose redo is not complete
-    uint64_t before = 0;  // that write
+    int fiber = -1;                                         // of a write whose redo is not complete
+    uint64_t before = 0;                                    // that write
+    std::vector<std::pair<uint64_t, uint64_t>> taken_back;  // writes that have not taken place, and what was before
   };
   std::vector<Page> pages_;
   History history_;

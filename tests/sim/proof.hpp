@@ -59,6 +59,7 @@ inline Members expect_repaired(uint64_t from, uint64_t count, Options (*options_
     members.former_sayings += out.members.former_sayings;
     members.calls_broken += out.members.calls_broken;
     members.woken += out.members.woken;
+    members.cut_off += out.members.cut_off;
   }
   EXPECT_GT(deaths, count / 2);
   EXPECT_GT(in_repair, 0u);  // one of the two has taken over pages of the other

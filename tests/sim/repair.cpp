@@ -59,7 +59,7 @@ void Cluster::rejoin(Member& m) {
   if (!options_.far_members) return come_again(m);
   m.coming = true;
   far_.comes_again(m.id);
-  if (options_.dies_again > 0) scheduler()->crash_soon(number, options_.dies_again);
+  if (options_.dies_again > 0 && number == options_.crash_node) scheduler()->crash_soon(number, options_.dies_again);
   scheduler()->spawn(number, [this, &m] { come_again(m); });  // a far join takes its time
 }
 

@@ -40,9 +40,9 @@ struct Deaths {
 
 // What is known of far members: tables that were overtaken by newer ones before they set out; joins that waited until a
 // peer had heard of them; sayings of incarnations that were over; calls without a known outcome; wakeups that told of
-// something.
+// something; nodes that were cut off.
 struct Members {
-  uint64_t skipped = 0, joins_waited = 0, former_sayings = 0, calls_broken = 0, woken = 0;
+  uint64_t skipped = 0, joins_waited = 0, former_sayings = 0, calls_broken = 0, woken = 0, cut_off = 0;
 };
 void forget_batches();
 void unmap_all();  // of what was unmapped in a run; outside fibers

@@ -75,6 +75,7 @@ TEST_P(MemberSeeds, RepairAndJoinThoughNewsAreLate) {
   EXPECT_GT(seen.former_sayings, count / 10);
   EXPECT_GT(seen.calls_broken, count / 10);
   EXPECT_GT(seen.woken, count);
+  EXPECT_GT(seen.cut_off, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, MemberSeeds, testing::Range(uint64_t{0}, kMemberGroups));

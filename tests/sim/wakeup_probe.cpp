@@ -57,11 +57,12 @@ void WakeupProbe::forget(NodeId node) {
     if (to == node.value || due_[to].by == node) due_[to].since = 0;
 }
 
-// A node that has left since, or is about to, may have lost it; or one of its processes has died.
+// A node that has left since, or is about to, or only just joins, may have lost it; or one of its processes has died.
 bool WakeupProbe::is_pending(size_t node, const TableChanges& members) const {
   const NodeInfo info = members.info(NodeId{uint8_t(node)});
   if (due_[node].since == 0 || scheduler()->dying(int(node)) || scheduler()->dying(due_[node].by.value)) return false;
-  return info.state == MemberState::kLive && info.incarnation == due_[node].incarnation && !members.fenced();
+  return info.state == MemberState::kLive && info.incarnation == due_[node].incarnation &&
+         info.incarnation == attended_[node] && !members.fenced();
 }
 
 bool WakeupProbe::pending(const TableChanges& members) const {

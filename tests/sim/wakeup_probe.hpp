@@ -34,6 +34,7 @@ class WakeupProbe {
   void attend(coherence::Node& node, GoesOn goes_on) {
     coherence::Counters counters;
     const auto memory = node.open_memory(counters);
+    attended_[node.id().value] = node.incarnation();
     while (goes_on() && !node.fenced()) look_and_sleep(node, *memory);
   }
 
@@ -53,7 +54,7 @@ class WakeupProbe {
   void post_one(coherence::Node&, coherence::Memory&, coherence::NodeId to);
   void look_and_sleep(coherence::Node&, coherence::Memory&);
   std::array<Due, coherence::kNodesMax> due_;
-  std::array<uint64_t, coherence::kNodesMax> seen_ = {};
+  std::array<uint64_t, coherence::kNodesMax> seen_ = {}, attended_ = {};  // counts, incarnations
   uint64_t woken_ = 0;
 };
 

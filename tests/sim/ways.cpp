@@ -25,6 +25,7 @@ uint64_t way_of_members() {
 Ways::Ways(const Options& o)
     : break_one_in_(o.break_one_in),
       call_breaks_(o.call_breaks),
+      breaks_once_(o.survives),
       crash_node_{uint8_t(o.crash_node)},
       pages_until_crash_(o.crash_under_page) {}
 
@@ -42,7 +43,8 @@ void Ways::wait() {
 }
 
 std::optional<int> Ways::breaks_after(int operations) {
-  if (!scheduler()->in_fiber() || !scheduler()->random().one_in(break_one_in_)) return std::nullopt;
+  if (!scheduler()->in_fiber() || (breaks_once_ && !nodes_.empty())) return std::nullopt;
+  if (!scheduler()->random().one_in(break_one_in_)) return std::nullopt;
   return int(scheduler()->random().below(uint64_t(operations) + 1));
 }
 

@@ -47,6 +47,7 @@ class Ways final : public gcl_test::Network {
 
  private:
   const uint32_t break_one_in_, call_breaks_;
+  const bool breaks_once_;
   const coherence::NodeId crash_node_;
   uint64_t pages_until_crash_;
   coherence::NodeSet nodes_, coming_;

@@ -266,8 +266,6 @@ Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incar
   }
   GCL_TRY(decisions_.may_reserve(id, spec_.pool.c_str(), problem));
   if (reserved_) return problem->set(Errc::kBusy, "node %d joins in the same change", reserved_->node.value);
-  if (node.link != nullptr) cut_off(*node.link, "its incarnation has left");  // its end may come late
-  node.link = nullptr;
   *incarnation = changes_.reserve();
   reserved_ = Reserved{id, *incarnation};
   *waits = further_.count() > 1;

@@ -196,22 +196,6 @@ TEST_F(TcpMembers, TheLastOneThatLeavesClosesThePool) {
   EXPECT_EQ(MappedPool::of(*pool).saves(), 2u) << "loaded again";
 }
 
-// The end of a connection may be heard of late: later than the node's next incarnation.
-TEST_F(TcpMembers, ANodeComesAgainBeforeItsFormerLinkIsOver) {
-  MemberPeer& former = join(0);
-  (void)join(1);
-  MemberPeer& by = tool();
-  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
-  EXPECT_EQ(call(by, {.call = Call::kWithdraw, .node = 0, .incarnation = 1}).error, Errc::kOk);
-  kill(by);
-  MemberPeer& again = join(0);
-  EXPECT_FALSE(again.over()) << log.all;
-  EXPECT_EQ(again.state(0), MemberState::kLive);
-  EXPECT_TRUE(until([&] { return former.over(); }));
-  for_a_while();
-  EXPECT_EQ(state(0), MemberState::kLive);
-}
-
 // tcp.saved-beside-service
 TEST_F(TcpMembers, ASaveHoldsUpNoToolButOneThatWouldChangeMembers) {
   (void)join(0);
