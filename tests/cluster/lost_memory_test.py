@@ -193,6 +193,26 @@ class LostMemory(unittest.TestCase):
         self.cluster.stop()
         self.assertEqual([], [name for name in os.listdir(self.cluster.dir) if name.startswith("removed")])
 
+    def test_ids_that_the_dead_ones_log_does_not_know(self):
+        """Its ring in the pool is ahead of its log: what it had done and not committed stays undone, and its ids are not used again."""
+        self.make("autovacuum=off")  # whose commits flush the log
+        self.cluster.sql(1, "CREATE TABLE t (v text) USING gcl")
+        self.cluster.stop()
+        self.cluster.start()
+        victim = self.cluster.session(3)
+        victim.run("BEGIN; INSERT INTO t VALUES ('not committed')")  # the first ids since its start, whose note is not flushed
+        time.sleep(1.5)  # its provider brings redo to the pool, and flushes nothing
+        self.cluster.kill_all(3)
+        state = "SELECT state FROM gcl_stat_cluster WHERE node = 3"
+        eventually(lambda: self.cluster.sql(1, state) != ["live"])
+        eventually(lambda: self.cluster.sql(1, state) in ([], ["absent"]))
+        self.lose(but=[3])
+        self.start()
+        self.assertEqual([["0"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+        for n in range(5):
+            self.cluster.sql(3, f"INSERT INTO t VALUES ('{n}')")
+        self.assertEqual([["5|0"]] * 3, self.cluster.everywhere("SELECT count(*), count(*) FILTER (WHERE v = 'not committed') FROM t"))
+
     def test_a_directory_that_is_lost(self):
         """What it had of the log is missed by its name, and not taken for nothing."""
         self.make(spare=1)

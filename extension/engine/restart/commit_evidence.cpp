@@ -91,12 +91,15 @@ void CommitEvidence::end(Ids ids, bool commits) {
   if (ids.size() > 1) remember_group(ids);
 }
 
+// restart.deaths-tell-ids
 void CommitEvidence::roll_back(uint64_t sequence) {
+  greatest_ = std::max(greatest_, sequence);
   rolled_back_.insert(sequence);
   if (!decided_.contains(sequence)) set_all(sequence, false);
 }
 
 void CommitEvidence::commit(uint64_t sequence) {
+  greatest_ = std::max(greatest_, sequence);
   decided_.insert(sequence);
   set_all(sequence, true);
 }

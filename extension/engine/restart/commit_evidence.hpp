@@ -46,7 +46,7 @@ class CommitEvidence {
   std::vector<std::byte> written_down() const;
   static coherence::Result<CommitEvidence> read(std::span<const std::byte> bytes);
 
-  // The highest number that the log has noted; 0: none.
+  // The highest number that the log has noted, or a death has told; 0: none.
   uint64_t greatest() const { return greatest_; }
   bool committed(uint64_t sequence) const;
 

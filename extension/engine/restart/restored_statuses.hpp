@@ -4,6 +4,10 @@
 //     there is no word of any.  The ring is as that of a node that never was, all zeros (txn.word-holds-sequence: a
 //     place gets its free word before its id is taken).  No snapshot is older than the restart, so nobody asks when one
 //     of them committed.
+// restart.deaths-tell-ids: What the journal has of a death says up to which id the node may have used: its ring may
+// have
+//     rows whose ids its own log, which died with it before it was flushed, does not know.  So a verdict on the last id
+//     that was reserved and not committed is among its verdicts, and each verdict counts as an id that was noted.
 // restart.unproven-means-aborted: The list has what a page of a former list names; what the copy says was rolled back;
 //     and of the ids above the copy's, and of those that the copy says are in doubt, all that have no evidence of a
 //     commit, those that were never used among them.  What the copy says is forgotten (txn.forget-unnamed-ids) is left

@@ -222,6 +222,21 @@ Result<HostXidWord> Leftovers::number_of(const Running& prepared) {
   return HostXidWord{*xid};
 }
 
+// The greatest id of the node that was not committed, and runs no more or never ran; 0: there is none.  The ids behind
+// it are told by their commits.
+Result<uint64_t> Leftovers::last_without_commit() {
+  Words words;
+  GCL_TRY(read_words(&words));
+  std::vector<uint64_t> log;
+  if (words.reserved != 0) GCL_TRY(read(words_.status(TxnId::make(node_, 0)), words_.slots(), &log));
+  for (uint64_t back = 0; back < std::min<uint64_t>(log.size(), words.reserved); ++back) {
+    const uint64_t sequence = words.reserved - back;
+    const TxnState state = StatusWord{log[sequence % log.size()]}.state();
+    if (state == TxnState::kUnused || state == TxnState::kAborted || state == TxnState::kSkipped) return sequence;
+  }
+  return 0;
+}
+
 Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
   const auto all = running();
   if (!all) return all.error();
@@ -233,6 +248,9 @@ Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
     if (!word) return word.error();
     if (word->number() == 0 || word->decided()) found.push_back({which.id.sequence(), word->committed()});
   }
+  const auto last = last_without_commit();
+  if (!last) return last.error();
+  if (*last != 0) found.push_back({*last, false});
   return found;
 }
 

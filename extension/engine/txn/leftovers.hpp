@@ -55,7 +55,7 @@ class Leftovers {
   coherence::Status tell(HostCommits& host);
   // What end() makes, without asking a host, of ids that the node's log may say otherwise of: of PREPARED ones, and of
   // ACTIVE ones, whose host may have committed (txn.prepared-if-mixed).  It stays the same while the node is dead,
-  // until end().
+  // until end().  And of the last id that was reserved and not committed (restart.deaths-tell-ids).
   struct Verdict {
     uint64_t sequence;
     bool committed;
@@ -78,6 +78,7 @@ class Leftovers {
   coherence::Status read(coherence::PoolAddress at, uint64_t count, std::vector<uint64_t>* to);
   coherence::Result<std::vector<Running>> running(uint64_t reserved);
   coherence::Result<std::vector<Running>> running();
+  coherence::Result<uint64_t> last_without_commit();
   coherence::Result<HostXidWord> number_of(const Running& prepared);
   coherence::Status end(const Running& which, HostCommits* host, Ended* ended);
   coherence::Status decide(const Running& which, HostCommits* host, Ended* ended);

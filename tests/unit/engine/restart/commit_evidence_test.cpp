@@ -96,6 +96,18 @@ TEST_F(Evidence, OtherBytesAreRefused) {
 }
 
 // Of the whole transaction, whatever comes first (restart.verdict-beats-log).
+// restart.deaths-tell-ids
+TEST_F(Evidence, AVerdictIsAnIdThatWasNoted) {
+  noted(7, {10, 11});
+  EXPECT_EQ(evidence_.greatest(), 11u);
+  evidence_.roll_back(40);
+  EXPECT_EQ(evidence_.greatest(), 40u);
+  evidence_.commit(50);
+  EXPECT_EQ(evidence_.greatest(), 50u);
+  evidence_.roll_back(20);
+  EXPECT_EQ(evidence_.greatest(), 50u);
+}
+
 TEST_F(Evidence, AVerdictBeatsTheLogAndADecisionToCommitBeatsIt) {
   enum Said { kNote, kCommit, kVerdict, kDecision };
   for (const bool decided : {false, true}) {

@@ -18,10 +18,12 @@ class Verdicts : public LeftByDead {
     EXPECT_TRUE(found.ok());
     All all;
     if (found)
-      for (const auto& one : *found) all.emplace_back(one.sequence, one.committed);
+      for (const auto& one : *found)
+        if (is_used(one.sequence)) all.emplace_back(one.sequence, one.committed);
     std::ranges::sort(all);
     return all;
   }
+  bool is_used(uint64_t sequence) { return (*survivor_)->status_if_used(TxnId::make({0}, sequence))->has_value(); }
   Leftovers left() { return {survivor_->session().memory(), (*survivor_)->words(), {0}}; }
   // Of node 0, each of a session of its own.
   TxnId begun() {
@@ -84,6 +86,20 @@ TEST_F(Verdicts, TheyAreWhatTheEndMakesOfWhatRunsOrIsPrepared) {
   EXPECT_EQ(state(ran), TxnState::kAborted);
   for (TxnId id : {committing, committed}) EXPECT_EQ(state(id), TxnState::kCommitted);
   EXPECT_EQ(verdicts(), All{}) << "and then nothing is left to say";
+}
+
+// restart.deaths-tell-ids
+TEST_F(Verdicts, TheLastIdThatDidNotCommitIsAmongThem) {
+  const TxnId ran = begun();
+  die();
+  const auto reserved = survivor_->session().memory().load((*survivor_)->words().reserved({0}));
+  ASSERT_GT(*reserved, ran.sequence());
+  for (int again = 0; again < 2; ++again) {
+    const auto found = left().verdicts();
+    ASSERT_TRUE(found.ok());
+    EXPECT_TRUE(std::ranges::any_of(*found, [&](const auto& v) { return v.sequence == *reserved && !v.committed; }));
+    end();
+  }
 }
 
 TEST_F(Verdicts, OfASavepointsTransactionThereIsOne) {
@@ -233,7 +249,7 @@ TEST(RecordedDeaths, SurvivorsEndNothingBeforeTheDeathIsRecorded) {
   EXPECT_EQ(state_of(reader, ready), TxnState::kActive);
   const auto verdicts = reader->verdicts_on(kDead);
   ASSERT_TRUE(verdicts.ok());
-  ASSERT_EQ(verdicts->size(), 2u);
+  ASSERT_EQ(verdicts->size(), 3u) << "and one of an id that was never used";
   for (const TxnId id : {ran, ready})
     EXPECT_EQ(std::ranges::count(*verdicts, id.sequence(), &Leftovers::Verdict::sequence), 1) << id.sequence();
   ASSERT_TRUE(eventually([&] { return node.recorded(kDead, incarnation); }));
