@@ -5,9 +5,8 @@
 //     place gets its free word before its id is taken).  No snapshot is older than the restart, so nobody asks when one
 //     of them committed.
 // restart.deaths-tell-ids: What the journal has of a death says up to which id the node may have used: its ring may
-// have
-//     rows whose ids its own log, which died with it before it was flushed, does not know.  So a verdict on the last id
-//     that was reserved and not committed is among its verdicts, and each verdict counts as an id that was noted.
+//     have rows of ids that its own log, which ended with it before it was flushed, does not know.  So a verdict on the
+//     last id that was reserved and not committed is among its verdicts, and each counts as an id that was noted.
 // restart.unproven-means-aborted: The list has what a page of a former list names; what the copy says was rolled back;
 //     and of the ids above the copy's, and of those that the copy says are in doubt, all that have no evidence of a
 //     commit, those that were never used among them.  What the copy says is forgotten (txn.forget-unnamed-ids) is left

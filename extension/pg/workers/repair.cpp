@@ -45,6 +45,10 @@ DeadPrimaries::DeadPrimaries() : sweep_(*node_pool(), *node_redo(), the_end()) {
 coherence::Status DeadPrimaries::record(coherence::NodeId dead, coherence::Problem* problem) {
   bufmgr::BufferPool& pool = *node_pool();
   const uint64_t incarnation = pool.coherence_node().info(dead).incarnation;
+  const auto recorded = [&] {
+    return pool.coherence_node().recorded(dead, incarnation) ? coherence::Status() : coherence::Errc::kBusy;
+  };
+  if (noted_[dead.value] == incarnation) return recorded();  // a ring is many megabytes
   const bufmgr::RegionSpan ring = pool.ring_of(dead);
   const auto redo = recovery::RingIndex::read(session().memory(), ring.at, ring.bytes, incarnation, problem);
   if (!redo) return redo.error();
@@ -56,7 +60,8 @@ coherence::Status DeadPrimaries::record(coherence::NodeId dead, coherence::Probl
     return {};
   GCL_TRY(recovery::note_death(pool.coherence_pool(), dead, incarnation, **redo, verdicts, recovery::Patience::kTry,
                                problem));
-  return pool.coherence_node().recorded(dead, incarnation) ? coherence::Status() : coherence::Errc::kBusy;
+  noted_[dead.value] = incarnation;
+  return recorded();
 }
 
 long DeadPrimaries::record() {

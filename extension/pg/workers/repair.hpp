@@ -25,6 +25,7 @@ class DeadPrimaries {
   void tell_failure(const char* why, coherence::Errc error);
 
   recovery::PageSweep sweep_;
+  uint64_t noted_[coherence::kNodesMax]{};  // by node: the incarnation whose death is in the journal by this process
   coherence::NodeInfo seen_[coherence::kNodesMax];  // by node, as the log was told
   char failure_[256] = "";
   int64_t failure_told_ = 0;
