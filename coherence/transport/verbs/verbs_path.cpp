@@ -15,6 +15,8 @@ namespace {
 
 // Of each memory node: several times what the longest batch needs.
 constexpr uint32_t kBufferBytes = 512 << 10;
+// verbs.no-batch-for-ever; a queue pair itself gives up after some seconds (queue_pair.cpp).
+constexpr uint64_t kBatchNsMax = 30'000'000'000;
 static_assert(kBufferBytes >= 2 * (tcp::kPlainBytesMax + kBatchOpsMax * 16));
 
 // A batch is complete after some microseconds, less than falling asleep and waking up take; where other processes wait
@@ -80,6 +82,7 @@ bool VerbsPath::post(MemoryNodeId id, tcp::PortEntry& entry) {
                 .memory_node = lane.other.key,
                 .inline_bytes = inline_bytes},
                one.id);
+  if (lane.under_way.empty()) lane.moved_at = monotonic_ns();
   lane.under_way.push_back(one);
   lane.requests += requests;
   last_at_ = monotonic_ns();
@@ -111,6 +114,7 @@ void VerbsPath::take(Lane& lane, const ibv_wc& completion) {
   Chain::take_results(one.entry->ops(), one.buffer, lane.pair->inline_bytes());
   lane.requests -= one.requests;
   lane.under_way.pop_front();
+  lane.moved_at = monotonic_ns();
   lane.ring.give_back();
 }
 
@@ -129,6 +133,9 @@ void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathOwner& owner) {
     }
     if (count < kAtOnce) break;
   }
+  if (!lane.failed && !lane.under_way.empty() && monotonic_ns() > lane.moved_at + kBatchNsMax)
+    fail(lane, "a batch has not been complete for %llu s",
+         static_cast<unsigned long long>(kBatchNsMax / 1'000'000'000));
 }
 
 void VerbsPath::poll(tcp::PathOwner& owner) {

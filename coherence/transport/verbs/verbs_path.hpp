@@ -11,6 +11,9 @@
 // verbs.error-is-unknown: A completion with an error closes its queue pair, and all batches under way there, complete
 //     or not, have no known outcome (transport.unknown-never-success); the link ends, so the node cuts itself off
 //     (tcp.memory-nodes-all).  The log names memory node, address and what the device said.
+// verbs.no-batch-for-ever: A device tells of each batch that it is complete, or that the queue pair is broken, within
+//     seconds; one that has failed may tell nothing.  So a queue pair whose oldest batch is not complete after half a
+//     minute is broken, too, and what is under way has no known outcome.
 // verbs.armed-before-sleep: A worker that finds nothing complete asks for an event, looks once more, and sleeps then.
 //
 // One thread, the network worker's.
@@ -64,6 +67,7 @@ class VerbsPath final : public tcp::DirectPath {
     PathEnd other;
     uint64_t next_id = 0;
     uint32_t requests = 0;  // under way
+    uint64_t moved_at = 0;  // when its oldest batch became that; verbs.no-batch-for-ever
     BufferRing ring;
     std::deque<UnderWay> under_way;
     const std::unique_ptr<std::byte[]> buffer;
