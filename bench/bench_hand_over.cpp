@@ -24,7 +24,7 @@ class Nodes {
   explicit Nodes(Way way) {
     static int serial = 0;
     path_ = "/dev/shm/gcl-bench-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
-    PoolSpec spec{.nodes_max = 2, .identity = ""};
+    PoolSpec spec{.nodes_max = 2, .compatibility = ""};
     spec.region_bytes[kRegionPages] = 64 * kPageSize;
     Problem problem;
     pool_ = gcl_test::must(LocalPool::create({.path = path_.c_str()}, spec, &problem), problem);

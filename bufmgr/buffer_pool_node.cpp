@@ -30,7 +30,7 @@ T* place(const coherence::Node& node, uint64_t offset) {
 
 Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSizes& sizes, Problem* problem) {
   coherence::PoolSpec spec;
-  spec.identity = files.identity;
+  spec.compatibility = files.compatibility;
   if (Status laid_out = lay_out(sizes, &spec); !laid_out) {
     return problem->set(laid_out.error(), "a pool of %llu bytes in %u memory nodes has no room for %u nodes",
                         static_cast<unsigned long long>(sizes.pool_bytes), sizes.memory_nodes, sizes.nodes_max);

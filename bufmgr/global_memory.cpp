@@ -25,7 +25,7 @@ using coherence::Errc;
 std::string pool_in(const char* directory) { return std::string(directory) + "/pool"; }
 
 coherence::PoolFiles files_at(const std::string& path) {
-  return {.path = path.c_str(), .durable_path = nullptr, .identity = kIdentity};
+  return {.path = path.c_str(), .durable_path = nullptr, .compatibility = kIdentity};
 }
 
 }  // namespace

@@ -90,11 +90,12 @@ SelccCluster::SelccCluster(const Setup& setup, Network& network) : setup_(setup)
   path_ = home_ + "/pool";
   seams.network = &network;
   const uint64_t each = setup.work.pages() / uint64_t(network.memory()) + 1;
-  coherence::PoolSpec spec{
-      .nodes_max = uint32_t(setup.work.nodes), .memory_nodes = uint32_t(network.memory()), .identity = "paper=1\n"};
+  coherence::PoolSpec spec{.nodes_max = uint32_t(setup.work.nodes),
+                           .memory_nodes = uint32_t(network.memory()),
+                           .compatibility = "paper=1\n"};
   spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
   coherence::Problem problem;
-  auto pool = coherence::LocalPool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
+  auto pool = coherence::LocalPool::create({.path = path_.c_str(), .compatibility = "paper=1\n"}, spec, &problem);
   if (!pool) fail(problem.text);
   pool_ = pool.take();
   auto features = coherence::Features::parse(setup.off.empty() ? "all" : setup.off.c_str(), &problem);

@@ -3,8 +3,8 @@
 // and its members by Membership.  What is done with the files of memory nodes is region/'s, and LocalPool's, where all
 // of them are on one machine.
 //
-// pool.identity-must-agree: the header names everything that must agree (format version, block size, the server's
-// identity lines).  A primary that differs is refused, and the problem names both values.
+// pool.compatibility-must-agree: the header names everything that must agree (format version, block size, the server's
+// compatibility lines).  A primary that differs is refused, and the problem names both values.
 // pool.clean-or-refused: a pool is `clean` when no node is in it and the last one left in order.  A pool that is
 // neither clean, nor in use by living nodes, nor repaired (repair.alone) is opened by no process.
 // pool.words-never-saved: latch words are never persisted: a clean pool's are all free (verified when it is saved).
@@ -12,7 +12,8 @@
 // The files, the durable copy, and memory nodes that come later: pool.* in coherence/rules.md.
 //
 //   Problem problem;
-//   auto pool = transport.open_pool({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
+//   auto pool = transport.open_pool({.path = "/dev/shm/p", .durable_path = "/data/p", .compatibility = lines},
+//   &problem);
 #pragma once
 
 #include <atomic>
@@ -43,7 +44,7 @@ struct PoolSpec {
   uint64_t region_bytes[kRegionsMax] = {};  // of memory node 0; [0] and [1] are computed
   uint32_t memory_nodes = 1;
   uint64_t further_pages_bytes = 0;  // of the pages of each memory node but 0
-  const char* identity = "";         // lines "name=value\n" that every joining server must repeat exactly
+  const char* compatibility = "";    // lines "name=value\n" that every joining server must repeat exactly
   bool repairs_deaths = false;       // else a death fences the pool
   bool records_deaths = false;       // repair.recorded-first; REQUIRES: each process that opens it gives a durable path
 };
@@ -56,7 +57,7 @@ struct AddedMemoryNode {
 struct PoolFiles {
   const char* path = nullptr;          // in tmpfs or hugetlbfs; memory node 0's
   const char* durable_path = nullptr;  // likewise; null: nothing is saved or loaded
-  const char* identity = "";
+  const char* compatibility = "";
 };
 
 // What the daemon of a memory node says of itself, since it was started.

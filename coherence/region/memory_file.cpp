@@ -78,16 +78,16 @@ Status check_format(const PoolHeader& h, const char* path, Problem* problem) {
                       h.format_version, kPoolFormatVersion);
 }
 
-Status check_header(const PoolHeader& h, const char* identity, const char* path, Problem* problem) {
+Status check_header(const PoolHeader& h, const char* compatibility, const char* path, Problem* problem) {
   GCL_TRY(check_format(h, path, problem));
   if (h.block_size != kPageSize)
     return problem->set(Errc::kIncompatible, "pool %s has pages of %u bytes, this server has %u", path, h.block_size,
                         kPageSize);
   if (h.memory_node != 0 || h.memory_nodes == 0 || h.memory_nodes > uint32_t(kMemoryNodesMax))
     return problem->set(Errc::kCorrupt, "%s is memory node %u of a pool, not a pool", path, h.memory_node);
-  if (identity && *identity && strcmp(h.identity, identity) != 0) {
+  if (compatibility && *compatibility && strcmp(h.compatibility, compatibility) != 0) {
     char ours[160], theirs[160];
-    first_difference(identity, h.identity, ours, theirs, sizeof ours);
+    first_difference(compatibility, h.compatibility, ours, theirs, sizeof ours);
     return problem->set(Errc::kIncompatible, "this server differs from pool %s: the pool has \"%s\", the server \"%s\"",
                         path, theirs, ours);
   }

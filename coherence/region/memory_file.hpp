@@ -38,8 +38,8 @@ Status read_header(int fd, const char* path, PoolHeader*, Problem*);
 Status check_whole(int fd, const PoolHeader&, bool saved, const char* path, Problem*);
 // Whether this server reads such files.  kIncompatible.
 Status check_format(const PoolHeader&, const char* path, Problem*);
-// The same, and whether it is like the servers the pool was made for (an empty identity is like all).
-Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
+// The same, and whether it is like the servers the pool was made for (no compatibility lines are like all).
+Status check_header(const PoolHeader&, const char* compatibility, const char* path, Problem*);
 // Whether it is memory node K's.  kCorrupt.
 Status check_place(const PoolHeader&, uint32_t k, const char* path, Problem*);
 // Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; for

@@ -15,7 +15,7 @@ inline constexpr uint32_t kPoolFormatVersion = 18;
 // messages, latch words in use, redo rings, words and pages that no node leaves behind.
 inline constexpr uint32_t kProtocolVersion = 3;
 inline constexpr uint64_t kPoolHeaderBytes = 65536;
-inline constexpr uint32_t kIdentityMax = 4096;
+inline constexpr uint32_t kCompatibilityMax = 4096;
 
 enum class PoolState : uint32_t {
   kClean = 1,  // no node is in it, everything is written
@@ -37,7 +37,7 @@ struct PoolHeader {
     uint64_t offset, bytes;
   } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only
   uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes; memory node 0's count
-  char identity[kIdentityMax];
+  char compatibility[kCompatibilityMax];
   std::atomic<uint32_t> protocol;  // kProtocolVersion of the nodes in the pool; memory node 0's counts
   // How long a node may be silent over a network; 0: nobody has said.  Memory node 0's counts (tcp/member/patience).
   std::atomic<uint32_t> patience_ms;

@@ -106,8 +106,8 @@ class PoolsAndSettings(Refusals):
             self.assertIn("NOT FOR THESE SERVERS", self.cluster.ctl("status", self.cluster.dir, check=False).stdout)
             self.tampered(self.pool, at, before)
         with open(self.pool, "rb") as f:
-            identity = f.read(65536)
-        at = identity.index(b"server version=15")
+            header = f.read(65536)
+        at = header.index(b"server version=15")
         before = self.tampered(self.pool, at, b"server version=14")
         self.assert_no_start(["server version=14", "server version=15"])
         self.start_refused("server version=14")

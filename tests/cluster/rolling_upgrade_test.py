@@ -213,7 +213,7 @@ class Upgrade(unittest.TestCase):
         pool = c.pool_dir() + "/pool"
         with open(pool, "r+b") as file:
             header = file.read(65536)
-            protocol_at = header.index(b"server version=15") + 4096  # behind the identity
+            protocol_at = header.index(b"server version=15") + 4096  # behind the compatibility lines
             for at, words in ((FORMAT_AT, "format version"), (protocol_at, "protocol version")):
                 before = header[at:at + 4]
                 file.seek(at)

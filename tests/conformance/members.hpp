@@ -72,7 +72,7 @@ class MembersContract : public testing::TestWithParam<MembersKind> {
     nodes_.clear();
     pool_.reset();
     spec.nodes_max = kNodesMax;
-    spec.identity = "";
+    spec.compatibility = "";
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     pool_ = GetParam().make(spec, patience_ns);
   }

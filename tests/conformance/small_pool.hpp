@@ -19,7 +19,7 @@ class SmallPool {
   SmallPool() {
     static int serial = 0;
     path_ = "/dev/shm/gcl-test-conformance-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
-    PoolSpec spec{.nodes_max = 3, .identity = ""};
+    PoolSpec spec{.nodes_max = 3, .compatibility = ""};
     spec.region_bytes[kRegionPages] = 64 * kPageSize;
     Problem problem;
     auto made = LocalPool::create({.path = path_.c_str()}, spec, &problem);

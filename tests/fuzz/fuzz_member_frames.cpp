@@ -34,7 +34,7 @@ void try_answer(std::span<const std::byte> frame, Problem* problem) {
   const bool with = answer.call == Call::kHeader && answer.error == Errc::kOk;
   VERIFY(same(frame, bytes_of(answer), with ? bytes_of(*header) : std::span<const std::byte>()));
   VERIFY(ends(answer.problem) && answer.error <= kLastErrc);
-  if (with) VERIFY(ends(header->identity) && header->nodes_max <= uint32_t(kNodesMax));
+  if (with) VERIFY(ends(header->compatibility) && header->nodes_max <= uint32_t(kNodesMax));
 }
 
 void look_at(Mirror& mirror, const Table& table) {

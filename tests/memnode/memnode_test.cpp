@@ -63,14 +63,14 @@ class MemnodeDaemon : public testing::Test {
  protected:
   void SetUp() override {
     make_pool(nullptr);
-    PoolSpec spec{.nodes_max = 2, .identity = ""};
+    PoolSpec spec{.nodes_max = 2, .compatibility = ""};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     (void)gcl_test::must(LocalPool::create({.path = small().c_str(), .durable_path = saved().c_str()}, spec, &problem),
                          problem);
   }
   // A pool of two memory nodes.
   void make_pool(const char* durable) {
-    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .identity = ""};
+    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .compatibility = ""};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     pool =
         gcl_test::must(LocalPool::create({.path = file().c_str(), .durable_path = durable}, spec, &problem), problem);

@@ -106,7 +106,7 @@ void Cluster::check_refuses() const {
     if (!right) object(Checker::kFence, "a node was cut off, and the pool's fence says: %s", reason.c_str());
   }
   Problem problem;
-  auto again = LocalPool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
+  auto again = LocalPool::open({.path = path_.c_str(), .compatibility = "sim=1\n"}, &problem);
   if (again.ok() || again.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is opened again: %s", problem.text);
   auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem, shm_transport());

@@ -94,13 +94,13 @@ void Member::evict_all(Session& session) {
 // ---------------------------------------------------------------------------------------------------------
 
 Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(o), oracle_(o.pages), redo_(o) {
-  PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
+  PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .compatibility = "sim=1\n"};
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
   spec.repairs_deaths = o.survives;
   if (o.probes_wakeups) spec.region_bytes[WakeupProbe::kRegion] = WakeupProbe::kRegionBytes;
   Problem problem;
-  auto made = LocalPool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
+  auto made = LocalPool::create({.path = path_.c_str(), .compatibility = "sim=1\n"}, spec, &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   pool_ = made.take();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));

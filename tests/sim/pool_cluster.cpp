@@ -65,7 +65,7 @@ PoolCluster::PoolCluster(const Options& o)
       oracle_(int(pages_.size())),
       crashes_in_repair_(o.crashes_in_repair) {
   Problem problem;
-  const auto made = bufmgr::BufferPool::create_pool({.path = path_.c_str(), .identity = "sim=1\n"},
+  const auto made = bufmgr::BufferPool::create_pool({.path = path_.c_str(), .compatibility = "sim=1\n"},
                                                     {.pool_bytes = (4u << 20) + uint64_t(o.nodes) * (704u << 10),
                                                      .memory_nodes = 2,
                                                      .nodes_max = uint32_t(o.nodes),
@@ -92,7 +92,7 @@ int PoolCluster::index_of(PageId page) const {
 }
 
 bufmgr::NodeOptions PoolCluster::node_options(NodeId node) const {
-  return {.files = {.path = path_.c_str(), .identity = "sim=1\n"},
+  return {.files = {.path = path_.c_str(), .compatibility = "sim=1\n"},
           .node = node,
           .frames = uint32_t(options_.frames),
           .sessions_max = uint32_t(options_.threads) + 2 + options_.survives,

@@ -27,10 +27,10 @@ class Wanted {
     begin_mutation(Mutation::kNone);
     forget_batches();
     const std::string path = home() + "/pool";
-    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .identity = "sim=1\n"};
+    PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .compatibility = "sim=1\n"};
     spec.region_bytes[kRegionPages] = spec.further_pages_bytes = uint64_t(pages) * kPageSize;
     Problem problem;
-    auto made = LocalPool::create({.path = path.c_str(), .identity = "sim=1\n"}, spec, &problem);
+    auto made = LocalPool::create({.path = path.c_str(), .compatibility = "sim=1\n"}, spec, &problem);
     if (!made) fprintf(stderr, "%s\n", problem.text), abort();
     pool_ = made.take();
     for (int n = 0; n < 2; n++) {

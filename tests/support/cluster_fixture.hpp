@@ -169,7 +169,7 @@ class Cluster {
     if (mkdtemp(directory_.data()) == nullptr) die("mkdtemp");
     path_ = directory_ + "/pool" + std::to_string(serial++);
     coherence::Problem problem;
-    const coherence::PoolFiles files{.path = path_.c_str(), .durable_path = nullptr, .identity = "test=1\n"};
+    const coherence::PoolFiles files{.path = path_.c_str(), .durable_path = nullptr, .compatibility = "test=1\n"};
     const auto made = bufmgr::BufferPool::create_pool(files,
                                                       {.pool_bytes = options.pool_bytes,
                                                        .memory_nodes = options.memory_nodes,
@@ -222,7 +222,7 @@ class Cluster {
     Member& member = *nodes_[n];
     coherence::Problem problem;
     auto pool = bufmgr::BufferPool::create_node(
-        {.files = {.path = path_.c_str(), .durable_path = nullptr, .identity = "test=1\n"},
+        {.files = {.path = path_.c_str(), .durable_path = nullptr, .compatibility = "test=1\n"},
          .node = {uint8_t(n)},
          .frames = options_.frames,
          .sessions_max = options_.sessions_max,

@@ -176,7 +176,7 @@ class MemberNode {
   struct Spec {
     std::string prefix;  // of its own files
     std::string address, key;
-    const char* identity = "";
+    const char* compatibility = "";
     tcp::ToolTimes tool_times = {};
     net::LinkTimes times = {.patience_ns = 3'000'000'000};
     coherence::Interrupts* interrupts = nullptr;
@@ -192,7 +192,8 @@ class MemberNode {
     worker.parts = &parts_;
   }
   coherence::Status open(coherence::Problem* problem) {
-    auto opened = tcp::TcpPool::open({.path = spec_.prefix.c_str(), .identity = spec_.identity}, tool, mirror, problem);
+    auto opened =
+        tcp::TcpPool::open({.path = spec_.prefix.c_str(), .compatibility = spec_.compatibility}, tool, mirror, problem);
     if (!opened) return opened.error();
     pool = opened.take();
     parts_.cluster = pool->pool_id();

@@ -13,7 +13,7 @@ constexpr uint32_t kPassMs = 20;
 
 LoneNode::LoneNode(const fs::path& file, const std::string& compatibility) {
   coherence::Problem problem;
-  auto made = bufmgr::BufferPool::create_node({.files = {.path = file.c_str(), .identity = compatibility.c_str()},
+  auto made = bufmgr::BufferPool::create_node({.files = {.path = file.c_str(), .compatibility = compatibility.c_str()},
                                                .node = {0},
                                                .frames = kFrames,
                                                .sessions_max = kSessions,

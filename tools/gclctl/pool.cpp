@@ -29,14 +29,14 @@ void create(const std::string& path, const std::string& saved, uint64_t bytes, i
   sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(primaries) + 1);  // primary K is node K
   coherence::Problem problem;
   auto made = bufmgr::BufferPool::create_pool(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, sizes, &problem);
+      {.path = path.c_str(), .durable_path = saved.c_str(), .compatibility = compatibility.c_str()}, sizes, &problem);
   if (!made) fail("the pool cannot be made: {} ({})", problem.text, coherence::errc_name(made.error()));
 }
 
 std::string add(const std::string& path, const std::string& saved, const std::string& compatibility, uint64_t bytes) {
   coherence::Problem problem;
   auto added = bufmgr::BufferPool::add_memory_node(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, bytes, &problem);
+      {.path = path.c_str(), .durable_path = saved.c_str(), .compatibility = compatibility.c_str()}, bytes, &problem);
   if (!added) fail("no memory node can be added: {} ({})", problem.text, coherence::errc_name(added.error()));
   return added->saved ? "" : problem.text;
 }
@@ -87,7 +87,7 @@ PoolState inspect_pool(const Cluster& cluster) {
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
   switch (coherence::LocalPool::inspect(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem)) {
+      {.path = path.c_str(), .durable_path = saved.c_str(), .compatibility = compatibility.c_str()}, &problem)) {
     case Condition::kClean:
       return {PoolState::Kind::kClean, problem.text};
     case Condition::kInUse:
@@ -112,7 +112,7 @@ void save_pool(const Cluster& cluster) {
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
   if (!coherence::LocalPool::save_again(
-          {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem))
+          {.path = path.c_str(), .durable_path = saved.c_str(), .compatibility = compatibility.c_str()}, &problem))
     fail(
         "the pool could not be saved: {}. It is whole in memory as long as this machine is up; make room, then run "
         "gclctl stop again",

@@ -102,7 +102,8 @@ class Restart {
 
  private:
   coherence::PoolFiles files() const {
-    return {.path = lost_.file.c_str(), .durable_path = lost_.saved.c_str(), .identity = lost_.compatibility.c_str()};
+    return {
+        .path = lost_.file.c_str(), .durable_path = lost_.saved.c_str(), .compatibility = lost_.compatibility.c_str()};
   }
 
   // Of a process that died while it made the pool.
@@ -162,7 +163,7 @@ class Restart {
 
   void apply_logs() {
     Problem problem;
-    auto pool = LocalPool::open({.path = made_.text, .identity = lost_.compatibility.c_str()}, &problem);
+    auto pool = LocalPool::open({.path = made_.text, .compatibility = lost_.compatibility.c_str()}, &problem);
     if (!pool) fail("{}", problem.text);
     MappedPages pages(**pool);
     const auto began = Clock::now();
@@ -276,7 +277,8 @@ fs::path aside(const fs::path& pool) { return pool.string() + ".fenced"; }
 
 LocalPool::Condition condition_of(const LostPool& lost, Problem* problem) {
   return LocalPool::inspect(
-      {.path = lost.file.c_str(), .durable_path = lost.saved.c_str(), .identity = lost.compatibility.c_str()}, problem);
+      {.path = lost.file.c_str(), .durable_path = lost.saved.c_str(), .compatibility = lost.compatibility.c_str()},
+      problem);
 }
 
 // REQUIRES: the pool's lock; the pool's file is not there.

@@ -40,9 +40,9 @@ Result<std::unique_ptr<Pool>> LocalPool::create(const PoolFiles& files, const Po
   if (access(files.path, F_OK) == 0) return problem->set(Errc::kExists, "pool %s exists", files.path);
   if (files.durable_path && access(files.durable_path, F_OK) == 0)
     return problem->set(Errc::kExists, "pool file %s exists", files.durable_path);
-  if (spec.nodes_max == 0 || spec.nodes_max > uint32_t(kNodesMax) || strlen(spec.identity) >= kIdentityMax)
-    return problem->set(Errc::kIncompatible, "a pool has 1 to %d nodes, and an identity shorter than %u bytes",
-                        kNodesMax, kIdentityMax);
+  if (spec.nodes_max == 0 || spec.nodes_max > uint32_t(kNodesMax) || strlen(spec.compatibility) >= kCompatibilityMax)
+    return problem->set(Errc::kIncompatible, "a pool has 1 to %d nodes, and compatibility lines shorter than %u bytes",
+                        kNodesMax, kCompatibilityMax);
   if (spec.memory_nodes == 0 || spec.memory_nodes > uint32_t(kMemoryNodesMax))
     return problem->set(Errc::kIncompatible, "a pool has 1 to %d memory nodes, not %u", kMemoryNodesMax,
                         spec.memory_nodes);
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Pool>> LocalPool::create(const PoolFiles& files, const Po
   header->state = PoolState::kClean;
   if (getrandom(&header->pool_id, sizeof header->pool_id, 0) < 0) return Errc::kSystem;
   header->memory_nodes = spec.memory_nodes;
-  memcpy(header->identity, spec.identity, strlen(spec.identity));
+  memcpy(header->compatibility, spec.compatibility, strlen(spec.compatibility));
   for (uint32_t k = 0; k < spec.memory_nodes; k++) {
     lay_out_region(spec, k, header.get());
     header->memory_bytes[k] = header->bytes;
@@ -124,7 +124,7 @@ Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& file
                           strerror(errno));
     auto header = std::make_unique<PoolHeader>();
     GCL_TRY(read_header(file.fd(), files.path, header.get(), problem));
-    GCL_TRY(check_header(*header, files.identity, files.path, problem));
+    GCL_TRY(check_header(*header, files.compatibility, files.path, problem));
     GCL_TRY(check_whole(file.fd(), *header, false, files.path, problem));
     GCL_TRY(lock_file(file.fd(), files.path, use, problem));
     if (use == Use::kServe) pool->served_ = fcntl(file.fd(), F_DUPFD_CLOEXEC, 0);
@@ -165,7 +165,7 @@ LocalPool::Condition LocalPool::inspect(const PoolFiles& files, Problem* problem
     auto header = std::make_unique<PoolHeader>();
     Status ok = saved ? read_saved_header(file.fd(), path, header.get(), problem)
                       : read_header(file.fd(), path, header.get(), problem);
-    if (ok) ok = check_header(*header, files.identity, path, problem);
+    if (ok) ok = check_header(*header, files.compatibility, path, problem);
     if (ok) ok = check_whole(file.fd(), *header, saved, path, problem);
     const bool clean = header->state.load() == PoolState::kClean;
     if (ok && (clean || !saved)) ok = check_parts(path, *header, saved, problem);

@@ -3,7 +3,7 @@
 // region_file.hpp does for one, under the pool's lock file, and asks whether nodes are in the pool.
 //
 //   Problem problem;
-//   auto pool = LocalPool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
+//   auto pool = LocalPool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .compatibility = lines}, &problem);
 #pragma once
 
 #include <cstdint>

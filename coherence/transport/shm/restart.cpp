@@ -109,7 +109,7 @@ Status LocalPool::add_journaled(const PoolFiles& files, const PoolHeader& lost, 
   GCL_TRY(PoolJournal::visit(files.durable_path, lost.pool_id, lost.saves, note, problem));
   const RestartPath path(files.path);
   for (uint32_t k = lost.memory_nodes.load(); k < uint32_t(kMemoryNodesMax) && bytes[k] != 0; k++) {
-    const auto added = add_memory_node({.path = path.text, .identity = files.identity}, bytes[k], problem);
+    const auto added = add_memory_node({.path = path.text, .compatibility = files.compatibility}, bytes[k], problem);
     if (!added) return added.error();
   }
   return {};
@@ -117,7 +117,7 @@ Status LocalPool::add_journaled(const PoolFiles& files, const PoolHeader& lost, 
 
 Status LocalPool::end_restart(const PoolFiles& files, uint64_t incarnations, Problem* problem) {
   const RestartPath path(files.path);
-  const PoolFiles made{.path = path.text, .durable_path = files.durable_path, .identity = files.identity};
+  const PoolFiles made{.path = path.text, .durable_path = files.durable_path, .compatibility = files.compatibility};
   uint32_t count;
   {
     auto pool = open_locked(made, problem);

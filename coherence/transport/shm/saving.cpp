@@ -162,7 +162,7 @@ Status LocalPool::load(const PoolFiles& files, const char* to_path, Which which,
     if (!file.open()) return failed("open pool file", files.durable_path);
     struct stat s;
     GCL_TRY(read_saved_header(file.fd(), files.durable_path, first.get(), problem));
-    GCL_TRY(check_header(*first, files.identity, files.durable_path, problem));
+    GCL_TRY(check_header(*first, files.compatibility, files.durable_path, problem));
     if (fstat(file.fd(), &s) != 0 || saved_bytes(first->bytes) != uint64_t(s.st_size))
       return problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
   }

@@ -191,7 +191,7 @@ bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const bufmgr::NodeOptions options{
       .files = {.path = settings.pool,
                 .durable_path = pool_is_saved() ? settings.pool_file : nullptr,
-                .identity = compatibility.c_str()},
+                .compatibility = compatibility.c_str()},
       .transport = transport_settings(),
       .node = {uint8_t(settings.node_id)},
       .frames = frames_of_cache(),

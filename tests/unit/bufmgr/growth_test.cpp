@@ -26,7 +26,7 @@ constexpr uint64_t kAddedBytes = 4 << 20;
 constexpr uint32_t kWordAt = 4096;
 
 coherence::PoolFiles files_of(const Cluster& cluster) {
-  return {.path = cluster.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"};
+  return {.path = cluster.path().c_str(), .durable_path = nullptr, .compatibility = "test=1\n"};
 }
 
 coherence::Status set_word(BufferPool& pool, Session& session, PageId id, uint64_t word) {

@@ -98,7 +98,8 @@ TEST(Processes, ShareTheirNodesFramesAndThePool) {
   auto session = cluster.session(0);
   const PageId extents[2] = {*cluster.pool(0).allocate(*session, 64), *cluster.pool(0).allocate(*session, 64)};
   ASSERT_NE(extents[0].node(), extents[1].node());
-  const coherence::PoolFiles files{.path = cluster.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"};
+  const coherence::PoolFiles files{
+      .path = cluster.path().c_str(), .durable_path = nullptr, .compatibility = "test=1\n"};
   pid_t postmasters[kNodes];
   for (int n = 0; n < kNodes; ++n) postmasters[n] = child([&] { postmaster(files, n + 1, extents); });
   for (pid_t pid : postmasters) EXPECT_TRUE(ended_well(pid));

@@ -113,7 +113,7 @@ TEST_F(Checksums, AFlippedBitInTheHeader) {
     for (size_t at : {offsetof(PoolHeader, block_size), offsetof(PoolHeader, pool_id), offsetof(PoolHeader, bytes) + 2,
                       offsetof(PoolHeader, memory_nodes), offsetof(PoolHeader, memory_node),
                       offsetof(PoolHeader, saves), offsetof(PoolHeader, region) + 2,
-                      offsetof(PoolHeader, memory_bytes) + 2, offsetof(PoolHeader, identity), kBlockBytes - 1}) {
+                      offsetof(PoolHeader, memory_bytes) + 2, offsetof(PoolHeader, compatibility), kBlockBytes - 1}) {
       flip(file(k), at);
       expect_refused({"page verification failed", "the header of memory node", k == 0 ? "0:0" : "1:0"});
       flip(file(k), at);
@@ -222,7 +222,7 @@ TEST_F(Checksums, SizesOfCopiesAreUnambiguous) {
 TEST_F(Checksums, OfALargePoolWithHoles) {
   const std::string big = path + "-big", saved = path + "-big.durable";
   const PoolFiles these{big.c_str(), saved.c_str(), ""};
-  PoolSpec spec{.identity = ""};
+  PoolSpec spec{.compatibility = ""};
   spec.region_bytes[kRegionPages] = 5000 * kPageSize;
   uint64_t last;
   {

@@ -140,7 +140,7 @@ class ClusterTest : public testing::Test {
     static int serial = 0;
     path = "/dev/shm/gcl-test-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
     durable = path + ".durable";
-    PoolSpec spec{.nodes_max = nodes_max, .identity = "version=15\nlocale=C\n"};
+    PoolSpec spec{.nodes_max = nodes_max, .compatibility = "version=15\nlocale=C\n"};
     spec.region_bytes[kRegionPages] = kPages * kPageSize;
     spec.region_bytes[3] = 4096;
     spec.memory_nodes = 2;

@@ -17,13 +17,13 @@ using Values = std::vector<size_t>;
 
 TEST(Layout, OfWhatASavedPoolHas) {
   ASSERT_EQ(kPoolFormatVersion, 18u);
-  EXPECT_EQ((Values{kPageSize, kPoolHeaderBytes, kRegionsMax, kMemoryNodesMax, kNodesMax, kIdentityMax}),
+  EXPECT_EQ((Values{kPageSize, kPoolHeaderBytes, kRegionsMax, kMemoryNodesMax, kNodesMax, kCompatibilityMax}),
             (Values{8192, 65536, 16, 64, 58, 4096}));
   EXPECT_EQ((Values{offsetof(PoolHeader, format_version), offsetof(PoolHeader, block_size),
                     offsetof(PoolHeader, nodes_max), offsetof(PoolHeader, state), offsetof(PoolHeader, pool_id),
                     offsetof(PoolHeader, bytes), offsetof(PoolHeader, memory_nodes), offsetof(PoolHeader, memory_node),
                     offsetof(PoolHeader, saves), offsetof(PoolHeader, region), offsetof(PoolHeader, memory_bytes),
-                    offsetof(PoolHeader, identity), offsetof(PoolHeader, protocol)}),
+                    offsetof(PoolHeader, compatibility), offsetof(PoolHeader, protocol)}),
             (Values{8, 12, 16, 20, 24, 32, 40, 44, 48, 56, 312, 824, 4920}));
   EXPECT_EQ((Values{sizeof(NodeTable), sizeof(NodeEntry), offsetof(NodeTable, view), offsetof(NodeTable, repairable),
                     offsetof(NodeTable, after_death), offsetof(NodeTable, fence_reason), offsetof(NodeTable, node),

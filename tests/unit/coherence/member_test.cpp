@@ -138,13 +138,13 @@ TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {
   EXPECT_EQ(LocalPool::open(other, &problem).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "locale=C"), nullptr) << problem.text;
   EXPECT_NE(strstr(problem.text, "locale=de_DE"), nullptr) << problem.text;
-  PoolSpec spec{.identity = ""};
+  PoolSpec spec{.compatibility = ""};
   EXPECT_EQ(LocalPool::create(files(), spec, &problem).error(), Errc::kExists);
 }
 
 TEST_F(Members, APoolThatDoesNotFitIsRefusedAtCreation) {
   std::string big = path + "-big";
-  PoolSpec spec{.identity = ""};
+  PoolSpec spec{.compatibility = ""};
   spec.region_bytes[kRegionPages] = uint64_t{1} << 46;
   EXPECT_FALSE(LocalPool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
   EXPECT_NE(access(big.c_str(), F_OK), 0);

@@ -125,7 +125,7 @@ TEST_F(MemoryNodes, AFileCutShortIsRefused) {
 
 TEST_F(MemoryNodes, AnotherPoolsFileIsRefused) {
   const std::string other = path + "-other";
-  PoolSpec spec{.memory_nodes = 3, .identity = "version=15\nlocale=C\n"};
+  PoolSpec spec{.memory_nodes = 3, .compatibility = "version=15\nlocale=C\n"};
   spec.region_bytes[kRegionPages] = spec.further_pages_bytes = kPages * kPageSize;
   ASSERT_TRUE(LocalPool::create({other.c_str(), nullptr, ""}, spec, &problem).ok()) << problem.text;
   close();
@@ -268,7 +268,7 @@ TEST_F(MemoryNodes, AToolIsToldWhatIsWrong) {
 
 TEST_F(MemoryNodes, APoolThatDoesNotFitLeavesNoFile) {
   const std::string big = path + "-big";
-  PoolSpec spec{.memory_nodes = 3, .identity = ""};
+  PoolSpec spec{.memory_nodes = 3, .compatibility = ""};
   spec.region_bytes[kRegionPages] = uint64_t{1} << 46;
   spec.further_pages_bytes = kPages * kPageSize;  // these fit, and were there before memory node 0 was asked for
   EXPECT_FALSE(LocalPool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());

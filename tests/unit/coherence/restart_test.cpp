@@ -84,7 +84,7 @@ class PoolRestart : public ClusterTest {
       EXPECT_EQ(gcl_test::pool_bytes(**opened, one_of(k))[kPageSize - 1], value) << when << ": memory node " << k;
     }
   }
-  PoolFiles made_files() const { return {made.c_str(), nullptr, files().identity}; }
+  PoolFiles made_files() const { return {made.c_str(), nullptr, files().compatibility}; }
   bool begin(const std::string& when = "") {
     bool whole = false;
     EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << when << ": " << problem.text;
@@ -265,7 +265,7 @@ TEST_F(PoolRestart, OneThatCannotBeReadIsNotThrownAway) {
   const Contents of_copy = contents_of(durable);
   leave_renamed(1, of_copy, {});
   std::string flipped = of_copy.at(0);
-  flipped[offsetof(PoolHeader, identity)] ^= 1;
+  flipped[offsetof(PoolHeader, compatibility)] ^= 1;
   set_contents(part(made_copy, 0), flipped);
   bool whole = false;
   EXPECT_EQ(LocalPool::begin_restart(files(), &whole, &problem).error(), Errc::kCorrupt);

@@ -60,7 +60,7 @@ class Killed : public ::testing::Test {
   void work(int life) {
     coherence::Problem problem;
     auto joined =
-        BufferPool::create_node({.files = {.path = known_->path, .durable_path = nullptr, .identity = "test=1\n"},
+        BufferPool::create_node({.files = {.path = known_->path, .durable_path = nullptr, .compatibility = "test=1\n"},
                                  .node = {1},
                                  .frames = 24,
                                  .sessions_max = 8},

@@ -55,7 +55,7 @@ class LoneRepairTest : public ::testing::Test {
   coherence::Result<std::unique_ptr<bufmgr::BufferPool>> join(int node, coherence::PoolRepair* alone,
                                                               coherence::Problem* problem) {
     return bufmgr::BufferPool::create_node(
-        {.files = {.path = cluster_.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"},
+        {.files = {.path = cluster_.path().c_str(), .durable_path = nullptr, .compatibility = "test=1\n"},
          .node = {uint8_t(node)},
          .frames = 16,
          .sessions_max = 8,
@@ -180,7 +180,7 @@ TEST_F(LoneRepairTest, AMissingRecordIsAnErrorAndNobodyJoins) {
   for (int n = 0; n < kNodes; ++n) cluster_.kill(n);
   coherence::Problem problem;
   auto pool = coherence::LocalPool::open(
-      {.path = cluster_.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"}, &problem);
+      {.path = cluster_.path().c_str(), .durable_path = nullptr, .compatibility = "test=1\n"}, &problem);
   ASSERT_TRUE(pool.ok()) << problem.text;
   std::vector<uint64_t> versions;
   for (const PageId id : pages_) {

@@ -189,7 +189,7 @@ class RestartJournalOfDead : public ::testing::Test {
                   .keep_records = true}),
         durable_(cluster_.path() + ".durable") {
     auto opened = LocalPool::open(
-        {.path = cluster_.path().c_str(), .durable_path = durable_.c_str(), .identity = "test=1\n"}, &problem_);
+        {.path = cluster_.path().c_str(), .durable_path = durable_.c_str(), .compatibility = "test=1\n"}, &problem_);
     EXPECT_TRUE(opened.ok()) << problem_.text;
     pool_ = opened.take();
     cluster_.pool(0).coherence_node().set_repair(&redo_);

@@ -21,7 +21,7 @@ void fill_header(const HeaderRecord& said, PoolHeader* header) noexcept {
   header->state = said.clean != 0 ? PoolState::kClean : PoolState::kInUse;
   header->pool_id = said.pool_id;
   header->saves = said.saves;
-  memcpy(header->identity, said.identity, sizeof header->identity);
+  memcpy(header->compatibility, said.compatibility, sizeof header->compatibility);
 }
 
 FurtherMemoryNode::FurtherMemoryNode(PartKeeper& keeper, Log& log) : keeper_(keeper), log_(log), table_(new Table{}) {}

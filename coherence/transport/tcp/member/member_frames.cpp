@@ -108,7 +108,7 @@ Status decode_answer(std::span<const std::byte> frame, AnswerFrame* answer, Head
   if (answer->zero != 0 || !is_text(answer->problem)) return wrong(problem, "an answer of another format");
   if (answer->call == Call::kHeader && answer->error == Errc::kOk) {
     if (!reader.take(header, sizeof *header)) return wrong(problem, "an answer without the pool's header");
-    if (!is_text(header->identity)) return wrong(problem, "an identity that does not end");
+    if (!is_text(header->compatibility)) return wrong(problem, "compatibility lines that do not end");
     if (header->nodes_max == 0 || header->nodes_max > uint32_t(kNodesMax) || header->memory_nodes == 0 ||
         header->memory_nodes > uint32_t(kMemoryNodesMax))
       return wrong(problem, "a pool that there cannot be");

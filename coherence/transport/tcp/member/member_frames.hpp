@@ -75,7 +75,7 @@ struct HeaderRecord {
   struct {
     uint64_t offset, bytes;
   } region[kRegionsMax];
-  char identity[kIdentityMax];
+  char compatibility[kCompatibilityMax];
 };
 
 // --- the table

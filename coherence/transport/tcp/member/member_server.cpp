@@ -309,7 +309,7 @@ static HeaderRecord header_of(const PoolHeader& header) {
   record.saves = header.saves;
   record.clean = header.state.load() == PoolState::kClean;
   for (int i = 0; i < kRegionsMax; i++) record.region[i] = {header.region[i].offset, header.region[i].bytes};
-  put_text(header.identity, record.identity);
+  put_text(header.compatibility, record.compatibility);
   return record;
 }
 

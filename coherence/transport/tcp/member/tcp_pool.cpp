@@ -14,8 +14,8 @@ Status check(const HeaderRecord& record, const PoolFiles& files, const char* nam
   header->format_version = record.format_version;
   header->block_size = record.block_size;
   header->memory_nodes = record.memory_nodes;
-  memcpy(header->identity, record.identity, sizeof header->identity);
-  return check_header(*header, files.identity, name, problem);
+  memcpy(header->compatibility, record.compatibility, sizeof header->compatibility);
+  return check_header(*header, files.compatibility, name, problem);
 }
 
 }  // namespace

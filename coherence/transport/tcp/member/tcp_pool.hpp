@@ -1,6 +1,6 @@
 // TcpPool: a pool whose memory nodes are reached over a network: what memory node 0 says of it.
 //
-//   auto pool = TcpPool::open({.path = prefix, .durable_path = saved, .identity = lines}, tool, mirror, &problem);
+//   auto pool = TcpPool::open({.path = prefix, .durable_path = saved, .compatibility = lines}, tool, mirror, &problem);
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ TEST_F(TcpMembers, AToolLearnsWhichPoolItIs) {
   EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
   EXPECT_EQ(by.header.pool_id, pool->pool_id());
   EXPECT_EQ(by.header.nodes_max, 4u);
-  EXPECT_STREQ(by.header.identity, "version=15\n");
+  EXPECT_STREQ(by.header.compatibility, "version=15\n");
   EXPECT_EQ(by.table.head.memory_nodes, 1u);
   EXPECT_EQ(by.table.memory_node[0].pages, 16u);
   EXPECT_EQ(by.table.head.repairs_deaths, 1u);

@@ -149,7 +149,7 @@ class MemberServerTest : public testing::Test {
     stop();
     for (const std::string& file : {path_, durable_}) unlink(file.c_str());
     spec.nodes_max = 4;
-    spec.identity = "version=15\n";
+    spec.compatibility = "version=15\n";
     spec.repairs_deaths = repairs_deaths;
     spec.records_deaths = records_deaths;
     spec.region_bytes[kRegionPages] = 16 * kPageSize;

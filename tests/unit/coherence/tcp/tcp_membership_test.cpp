@@ -21,7 +21,7 @@ class TcpMembershipTest : public testing::Test {
   void make(bool repairs_deaths) {
     served.reset();
     for (const std::string& file : {path, durable}) unlink(file.c_str());
-    PoolSpec spec{.nodes_max = 4, .identity = "version=15\nlocale=C\n"};
+    PoolSpec spec{.nodes_max = 4, .compatibility = "version=15\nlocale=C\n"};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     spec.repairs_deaths = repairs_deaths;
     spec.records_deaths = repairs_deaths;
@@ -37,7 +37,7 @@ class TcpMembershipTest : public testing::Test {
     return {.prefix = directory.path() + "/local",
             .address = served->address(),
             .key = directory.key(),
-            .identity = "version=15\nlocale=C\n"};
+            .compatibility = "version=15\nlocale=C\n"};
   }
   // One that is in the pool.
   std::unique_ptr<MemberNode> joined(uint8_t id) {
@@ -245,7 +245,7 @@ TEST_F(TcpMembershipTest, GivingUpIsADeathAtOnce) {
 
 TEST_F(TcpMembershipTest, ServersThatDifferAreRefused) {
   MemberNode::Spec other = spec();
-  other.identity = "version=15\nlocale=de_DE\n";
+  other.compatibility = "version=15\nlocale=de_DE\n";
   MemberNode node(other);
   EXPECT_EQ(node.open(&problem).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "locale=C"), nullptr) << problem.text;
