@@ -27,7 +27,7 @@ struct SpaceMap {
 };
 inline constexpr uint32_t kSpaceMapAt = kPageBody;
 
-// Of one memory node.
+// The groups of one memory node.
 struct SpaceGroups {
   coherence::MemoryNodeId node;
   uint64_t pages;

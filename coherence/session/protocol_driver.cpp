@@ -289,8 +289,8 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
   return early;
 }
 
-// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked:
-// back (coherence.messages-for-incarnation).  REQUIRES: the line's spinlock, as for parking what it asks.
+// Whether the peer will still answer.  kGone: it left, or died.  kBack: another incarnation than the one that was asked
+// is there (coherence.messages-for-incarnation).  REQUIRES: the line's spinlock, as for parking what it asks.
 ProtocolDriver::Presence ProtocolDriver::presence(NodeId peer, ReplyWord asked) const noexcept {
   const Membership& members = *session_.node.members;
   const NodeInfo info = members.info(peer);

@@ -19,7 +19,7 @@
 namespace coherence::net {
 namespace {
 
-// Of the owner's.
+// A descriptor that the owner watches.
 class Watched final : public Source {
  public:
   Watched(LinksOwner& owner, int fd) noexcept : owner_(owner), fd_(fd) {}

@@ -53,7 +53,7 @@ inline constexpr uint32_t kResultBytesMax = sizeof(FrameHead) + kBatchOpsMax * s
 // is for results (tcp.answers-have-room).
 inline constexpr uint32_t kOtherBytesMax = 32 << 10;
 
-// Of a node.
+// The node's side.
 // A batch within the bounds above, for which a condition has its atomic.  (A batch of ours is one.)
 bool can_travel(std::span<const Op>) noexcept;
 uint32_t request_bytes(std::span<const Op>) noexcept;

@@ -28,7 +28,7 @@ inline constexpr uint16_t kAskFrame = 32, kReplyFrame = 33, kGrantCompleteFrame 
 // Slots that a peer may have: of sessions_max of any arena.
 inline constexpr uint32_t kPeerSlots = uint32_t(kSessionsMax) * kSlotsPerSession;
 
-// Of the requester's slot.
+// A request, as the requester's slot has it.
 struct AskMessage {
   uint64_t serial = 0;  // of the round; 40 bits (ReplyWord)
   PageId page;

@@ -1,4 +1,5 @@
-// Which peer is refused before a byte of it is interpreted, how soon, and what the log says of it.
+// Which peer is refused before a byte of it is interpreted, how soon, and what the log says of it (tcp.key-first,
+// net.no-byte-first, net.tls13-only).
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
