@@ -11,6 +11,9 @@ namespace {
 // Where the word is near, a node that refuses may just have lost the CPU, to the requester.  Over a network a requester
 // that comes too late each time, as the page moves on, must not be slowed down.
 constexpr uint32_t kRoundsOverNetwork = 1'000;
+// It pauses twice as long each time, so that it asks few times however long the owner has no CPU, and waits at most
+// twice as long as it must.
+constexpr uint32_t kPauseMsMax = 8;
 constexpr uint64_t kStandBackSliceNs = 200'000;
 constexpr uint64_t kGrantSliceNs = 5'000;
 constexpr uint64_t kResendSpinNs = 20'000;  // what is shorter than a sleep would be is spun
@@ -151,7 +154,7 @@ RequestSlot* Requester::take_slot() noexcept {
 // is left to the worker (session.operation-outlives-caller).
 Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   using Replies = ProtocolDriver::Replies;
-  for (uint32_t rounds = 0;;) {
+  for (uint32_t rounds = 0, pause_ms = 1;;) {
     uint32_t seen = slot.wakeup.load(std::memory_order_acquire);
     server_.poll();
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished)
@@ -160,7 +163,9 @@ Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
     server_.after(line, left);
     const uint32_t rounds_max = session_.word_is_near ? ProtocolDriver::kRoundsWithoutPause : kRoundsOverNetwork;
     const bool tired = moved == Replies::kRefusals && ++rounds > rounds_max;
-    Status ok = waiting_.pause(tired && !line.word().pending() && !server_.under_way() ? 1 : 0);
+    const bool pauses = tired && !line.word().pending() && !server_.under_way();
+    Status ok = waiting_.pause(pauses ? pause_ms : 0);
+    if (pauses) pause_ms = std::min(pause_ms * 2, kPauseMsMax);
     if (!ok) {
       if (!abandon(slot)) break;
       return ok;

@@ -69,9 +69,8 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
 }
 
 // coherence.readers-stand-back, and the priority of parked requests: a node that wants a page that others use in a loop
-// gets it after a few requests.  How many, depends on which of the others has a processor: a requester goes on asking
-// a node that has lost its own while a grant was on the way to it.  So single turns have no bound here; the rule itself
-// is asserted by the simulator's checker of fairness (tests/sim), which decides who runs.
+// gets it after a few requests.  A node that has lost its processor while a grant was on the way to it is asked again
+// and again, but ever less often: a turn with 100 requests takes it two thirds of a second.
 void Stress::one_among_many(bool one_writes, bool many_write) {
   constexpr int kNodes = 3, kThreads = 2, kTurnsMin = 20, kTurnsMax = 200;
   const auto end = Clock::now() + std::chrono::seconds(10);
@@ -112,7 +111,8 @@ void Stress::one_among_many(bool one_writes, bool many_write) {
   printf("%lu turns, %.1f requests each, nine tenths at most %lu, all at most %lu\n", turns,
          double(requests()) / double(turns), of_nine_tenths, per_turn.back());
   EXPECT_LT(requests(), turns * 32);
-  EXPECT_LT(of_nine_tenths, 100u);
+  EXPECT_LT(of_nine_tenths, 32u);
+  EXPECT_LT(per_turn.back(), 100u);
 }
 
 TEST_F(Stress, AWriterGetsPastTheReadersOfOtherNodes) { one_among_many(true, false); }
