@@ -12,6 +12,7 @@
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/peer_arena.hpp"
 #include "home.hpp"
+#include "meeting.hpp"
 #include "user.hpp"
 
 namespace sim {
@@ -168,7 +169,7 @@ void Cluster::enter(Member& m, std::unique_ptr<Node> node) {
   for (uint32_t i = 0; i < m.frames; i++) m.free.push_back(i);
   std::fill(m.directory.lines.begin(), m.directory.lines.end(), nullptr);
   for (auto& other : members_)
-    if (!options_.far_members && other->node && other != members_[m.id.value]) share_mapping(*other->node, *m.node);
+    if (!options_.far_members && other->node && other->id != m.id) meet(m.node->parts(), other->node->parts());
 }
 
 // With `former` it leaves often, while the others are at work.

@@ -10,6 +10,7 @@
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "coherence/transport/shm/shm_messenger.hpp"
 #include "far_member.hpp"
+#include "meeting.hpp"
 #include "member_authority.hpp"
 #include "mutation.hpp"
 #include "near_node.hpp"
@@ -209,17 +210,13 @@ void FarTransport::ring(const FarMember& member) const {
   if (NearNode* const near = near_of(member.membership())) near->node()->ring_worker();
 }
 
-// Each of those that live reaches the one that comes by its own mapping, and the other way round.
 void FarTransport::share_mappings(NodeId comes) {
   NearNode* newest[kNodesMax] = {};
   for (const auto& near : near_)
     if (near->parts().arena != nullptr) newest[near->parts().id.value] = near.get();
   NodeParts& its = newest[comes.value]->parts();
-  for (NearNode* near : newest) {
-    if (near == nullptr || near->parts().id == comes || scheduler()->crashed(near->parts().id.value)) continue;
-    peers_of(near->parts()).share(comes, *its.arena);
-    peers_of(its).share(near->parts().id, *near->parts().arena);
-  }
+  for (NearNode* near : newest)
+    if (near != nullptr && near->parts().id != comes) meet(its, near->parts());
 }
 
 std::unique_ptr<Membership> FarTransport::open_membership(Pool& pool) {

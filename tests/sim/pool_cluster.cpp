@@ -9,6 +9,7 @@
 #include "coherence/region/pool_lock.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "home.hpp"
+#include "meeting.hpp"
 #include "pool_user.hpp"
 
 namespace sim {
@@ -133,7 +134,7 @@ bool PoolCluster::join(PoolMember& m) {
   m.calls_heard = 0;
   m.left = m.stopping = false;
   for (auto& other : members_)
-    if (other->pool && other != members_[m.id.value]) share_mapping(other->node(), m.node());
+    if (other->pool && other->id != m.id) meet(m.node().parts(), other->node().parts());
   return true;
 }
 

@@ -143,7 +143,7 @@ void Scheduler::refill() { accesses_left = int64_t(1 + random_.below(2 * pace_.g
 
 void Scheduler::fault_point() {
   ++yields_;
-  if (running_->node < 0) return;
+  if (running_->node < 0 || calm_) return;
   NodeStatus& node = nodes_[running_->node];
   if (++node.points != node.crash_at) return;
   node.dying = true;
@@ -221,7 +221,7 @@ int Scheduler::wake(const void* word, int count) {
 void Scheduler::crash(int node) {
   NodeStatus& status = nodes_[node];
   if (status.crashed) return;
-  status.crashed = true;
+  status.crashed = status.dying = true;
   status.crashed_ns = now_;
   for (auto& fiber : fibers_)
     if (fiber->node == node && fiber->state == State::kWaiting) fiber->state = State::kDropped;

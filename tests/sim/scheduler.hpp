@@ -5,6 +5,8 @@
 //     between is instantaneous.  The order of execution is the order of virtual time.
 // sim.yields-may-crash: Yield points are accesses to atomics, of which one in about Pace::grain yields
 //     (instrumented_atomics.cpp), park, sleep, verbs and completions.  Each is a fault point: a node may crash there.
+// sim.no-death-in-calm: In the life of a Calm no yield is a fault point.  So a fiber that waits in it for what a fiber
+//     of a living node holds gets it.
 // sim.crash-drops-fibers: A crash drops the node's fibers: their stacks are never resumed nor unwound.
 // sim.machine-independent: Nothing depends on an address, a clock or an id of the machine's: the scheduler looks at
 //     fibers in the order of their ids.
@@ -80,7 +82,7 @@ class Scheduler {
   void kill_self();  // the process ends, its node does not know yet
   void stop();       // run() returns
 
-  // What happens in a Calm's life happens at once.
+  // What happens in a Calm's life happens at once (sim.no-death-in-calm).
   class Calm;
 
   // --- from anywhere -------------------------------------------------------------------------------------------------

@@ -62,6 +62,15 @@ TEST_P(SurvivorSeeds, RepairWhatTheDeadHad) {
 
 INSTANTIATE_TEST_SUITE_P(Sim, SurvivorSeeds, testing::Range(uint64_t{0}, kGroups));
 
+// Each showed a defect, of the product or of the simulator.
+TEST(Sim, SeedsOfSurvivorsThatOnceFailed) {
+  for (const uint64_t seed : {13u, 113u, 204u, 3942u}) {
+    const Options o = survivors_options_of(seed);
+    const Outcome out = run(o);
+    EXPECT_FALSE(out.failed) << checker_name(out.checker) << ": " << out.text << "\n  replay: " << command_of(o);
+  }
+}
+
 // The same where each node hears of the others late, and all that a node says of them, and its joins and leaves, are on
 // their way for some time.
 class MemberSeeds : public testing::TestWithParam<uint64_t> {};
