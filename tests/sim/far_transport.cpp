@@ -188,6 +188,7 @@ FarTransport::~FarTransport() = default;
 
 void FarTransport::begin_members(MappedPool& pool) {
   authority_ = std::make_unique<MemberAuthority>(pool, *ways_, [this](NodeId node) { share_mappings(node); });
+  ways_->takes_for_dead = [this](NodeId node) { authority_->died(node); };
 }
 
 void FarTransport::died(NodeId node) { authority_->died(node); }

@@ -63,7 +63,9 @@ enum class Mutation : uint8_t {
   kForgottenEarly,      // of one node it is not awaited that it has drained
   kJoinAbandoned,       // an incarnation that is in the pool, as its process does not know, does not count as dead
   kUnknownLeaveCounts,  // a withdrawal that has no known outcome counts as done
+  kCutOffGoesOn,        // a node that was cut off, and counts as dead, goes on using the memory for a while
   kWakeLost,            // a wakeup between living nodes does not arrive
+  kWakeOvertakes,       // a wakeup overtakes what it tells of
   kTableLost,           // the newest table is not sent behind the one that was under way
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes

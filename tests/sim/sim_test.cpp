@@ -279,7 +279,10 @@ INSTANTIATE_TEST_SUITE_P(Sim, BrokenMembers,
                                          Proof{Mutation::kForgottenEarly, Checker::kLastWrite, 400},
                                          Proof{Mutation::kJoinAbandoned, Checker::kProgress, 400},
                                          Proof{Mutation::kUnknownLeaveCounts, Checker::kLeaks, 400},
+                                         Proof{Mutation::kCutOffGoesOn, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kCutOffGoesOn, Checker::kRest, 400},
                                          Proof{Mutation::kWakeLost, Checker::kProgress},
+                                         Proof{Mutation::kWakeOvertakes, Checker::kProgress},
                                          Proof{Mutation::kTableLost, Checker::kProgress}),
                          [](const auto& info) { return name_of(info.param); });
 

@@ -1,6 +1,7 @@
 #include "wakeup_probe.hpp"
 
 #include "coherence/base/os.hpp"
+#include "mutation.hpp"
 #include "seams.hpp"
 #include "verdict.hpp"
 
@@ -20,14 +21,16 @@ PoolAddress word_of(const Node& node, NodeId of) {
 
 }  // namespace
 
-// The batch is complete before the wakeup sets out.
+// The batch is complete before the wakeup sets out (wakeup.look-again).
 void WakeupProbe::post_one(Node& node, Memory& memory, NodeId to) {
   const NodeInfo there = node.info(to);
   if (there.state != MemberState::kLive || node.info(node.id()).state != MemberState::kLive) return;
+  const bool overtakes = mutation == Mutation::kWakeOvertakes;
+  if (overtakes) node.wake(to, kEvent);
   const auto before = memory.faa(word_of(node, to), 1);
   if (!before) return;
   if (tracing) trace("wakes node %d: %llu", to.value, static_cast<unsigned long long>(*before + 1));
-  node.wake(to, kEvent);
+  if (!overtakes) node.wake(to, kEvent);
   Due& due = due_[to.value];
   if (*before + 1 <= due.count || seen_[to.value] > *before) return;
   due.count = *before + 1;

@@ -12,6 +12,7 @@ using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 namespace {
 
 constexpr uint64_t kDelayedNsMax = 4'000 * kUs;  // while the next incarnation is at work
+constexpr uint64_t kCutOffNs = 60 * kMs;         // kCutOffGoesOn: half of them its peers repair
 
 // A few are as late as kTableNsMax allows.
 uint64_t way_of_members() {
@@ -45,12 +46,33 @@ void Ways::wait() {
 std::optional<int> Ways::breaks_after(int operations) {
   if (!scheduler()->in_fiber() || (breaks_once_ && !nodes_.empty())) return std::nullopt;
   if (!scheduler()->random().one_in(break_one_in_)) return std::nullopt;
+  if (mutation == Mutation::kCutOffGoesOn && takes_for_dead) {
+    go_on_cut_off();
+    return std::nullopt;
+  }
   return int(scheduler()->random().below(uint64_t(operations) + 1));
 }
 
-BatchState Ways::broken() {
+void Ways::note_broken() {
   nodes_ = nodes_.with(NodeId{uint8_t(scheduler()->node())});
   if (first_ns_ == 0) first_ns_ = scheduler()->now();
+}
+
+// It stands still while its peers repair what it had, and goes on where it was; its batches take place.  So it is with
+// a process that was stopped, where neither it nor the memory nodes look (tcp.lease).
+void Ways::go_on_cut_off() {
+  note_broken();
+  const int node = scheduler()->node();
+  scheduler()->pause_node(node, scheduler()->now(), kCutOffNs / 2);
+  scheduler()->spawn_verbs(Scheduler::kNobody, [this, node] {
+    takes_for_dead(NodeId{uint8_t(node)});
+    scheduler()->sleep(kCutOffNs);
+    scheduler()->crash(node);
+  });
+}
+
+BatchState Ways::broken() {
+  note_broken();
   return mutation == Mutation::kUnknownSucceeds ? BatchState::kDone : BatchState::kUnknown;
 }
 

@@ -24,6 +24,8 @@ class Ways final : public gcl_test::Network {
   bool one_in(uint32_t n) override;
   coherence::NodeSet nodes() const { return nodes_; }  // that a connection broke for
   uint64_t first_ns() const { return first_ns_; }      // when; 0: none did
+  // kCutOffGoesOn: called, in a fiber of nobody, with the node that its peers are to take for dead.
+  std::function<void(coherence::NodeId)> takes_for_dead;
 
   // --- of members ----------------------------------------------------------------------------------------------------
   // Some time later, within kTableNsMax, in a fiber of that node, unless it has died meanwhile.  Scheduler::kNobody: in
@@ -46,6 +48,8 @@ class Ways final : public gcl_test::Network {
   uint64_t answers_delayed = 0;
 
  private:
+  void note_broken();
+  void go_on_cut_off();
   const uint32_t break_one_in_, call_breaks_;
   const bool breaks_once_;
   const coherence::NodeId crash_node_;
