@@ -46,7 +46,8 @@ Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
         return refuse(Refusal::kHadItsLink, "%s is here", verdict.replaced->peer().name().text);
     } else if (from.start < had)
       return refuse(Refusal::kOlder, "a newer start (%llu) was here", static_cast<unsigned long long>(had));
-    if (from.start == had) return refuse(Refusal::kHadItsLink, "this start has another link, or had one");
+    const bool may_again = again_ && !(verdict.replaced && verdict.replaced->connected());
+    if (from.start == had && !may_again) return refuse(Refusal::kHadItsLink, "this start has another link, or had one");
   }
   const bool full = from.role == Role::kTool && tools >= (links_max_ + 1) / 2;  // nodes find room beside them
   if ((links_.size() >= links_max_ || full) && !verdict.replaced)

@@ -11,8 +11,9 @@ namespace coherence::net {
 
 class Admission {
  public:
-  Admission(const Who& self, uint64_t cluster, int links_max) noexcept
-      : self_(self), cluster_(cluster), links_max_(size_t(links_max)) {}
+  // `again`: as Links::Spec::again.
+  Admission(const Who& self, uint64_t cluster, int links_max, bool again = false) noexcept
+      : self_(self), cluster_(cluster), links_max_(size_t(links_max)), again_(again) {}
 
   struct Verdict {
     Refusal refusal = Refusal::kNone;
@@ -32,6 +33,7 @@ class Admission {
   const Who self_;
   const uint64_t cluster_;
   const size_t links_max_;
+  const bool again_;
   std::vector<Link*> links_;                  // that were begun and are not over
   uint64_t newest_[2][kMemoryNodesMax] = {};  // start of each peer that had a link; but of tools
 };

@@ -8,8 +8,9 @@
 // acknowledged.  When a connection is replaced both sides say what they have received, and go on behind it.
 // net.acknowledged-means-delivered: What is acknowledged was given to the owner of the other side, whole, once.
 // net.one-link-per-start: A peer has one link for each of its starts (`Who`), but tools, which have any number.  When
-// it is over, the same start gets no other.  A link of a newer start ends that of an older one.  Of memory nodes, whose
-// starts are times of a clock that may be set back, any other start ends a link that has no connection.
+// it is over, the same start gets no other, unless this side lets it (Links::Spec::again), and then one that has no
+// connection is over when another one comes.  A link of a newer start ends that of an older one.  Of memory nodes,
+// whose starts are times of a clock that may be set back, any other start ends a link that has no connection.
 // net.silence-breaks: A connection on which nothing arrives for a while (the other side is asked to say something
 // meanwhile) is given up like one that broke.
 // net.patience: A link without a connection for as long as its patience is over.  A connection over which nothing came

@@ -39,7 +39,7 @@ LinkLoop::LinkLoop(const Links::Spec& spec, Credentials credentials, LinksOwner&
     : spec_(spec),
       credentials_(std::move(credentials)),
       owner_(owner),
-      admission_(spec.self, spec.cluster, spec.links_max) {
+      admission_(spec.self, spec.cluster, spec.links_max, spec.again) {
   VERIFY(spec.self.start != 0 && SendWindow::fits(spec.window) && spec.half_open_max > 0);
 }
 

@@ -56,6 +56,7 @@ class Links {
     uint64_t cluster = 0;                   // both sides say the same, or refuse each other; 0, of a tool: any
     uint32_t window = 4u << 20;             // bytes of a link that may be sent and not acknowledged; a power of two
     int links_max = 256;                    // that peers have begun here
+    bool again = false;                     // net.one-link-per-start: one may have another when its last one is over
     int half_open_max = 64;                 // net.half-open-bounded
     uint64_t establish_ns = 5'000'000'000;  // to connect, for the handshake and for the hellos, all together
     LinkTimes times = {};

@@ -27,6 +27,7 @@ Result<std::unique_ptr<MemoryServer>> MemoryServer::make(Memory& memory, const S
   auto links = net::Links::make({.self = net::Who::memory_node(spec.id, spec.start),
                                  .cluster = spec.cluster,
                                  .window = spec.window,
+                                 .again = spec.id.value != 0,  // tcp.young-dialed-again
                                  .times = spec.times},
                                 std::move(credentials), *server, problem);
   if (!links) return links.error();

@@ -53,6 +53,23 @@ TEST_F(AdmissionTest, ALinkIsItsPeersAlone) {
   EXPECT_EQ(refusal(hello(Who::tool(17))), Refusal::kUnknownLink);
 }
 
+// Where another than the link says which starts may be here.
+TEST_F(AdmissionTest, AStartHasAnotherLinkWhereItIsLetWhenTheLastOneHasNoConnection) {
+  Admission lets{self, 5, 3, true};
+  links.push_back(Link::accepting({self, node, 5, 1, 4096}, 1));
+  Link& link = *links.back();
+  lets.begun(link);
+  ASSERT_TRUE(link.attach(hello(node), 1));
+  EXPECT_EQ(lets.judge(hello(node, 2)).refusal, Refusal::kHadItsLink) << "it is connected";
+  link.detach("the test's", 2);
+  const Admission::Verdict verdict = lets.judge(hello(node, 2));
+  EXPECT_EQ(verdict.refusal, Refusal::kNone);
+  EXPECT_EQ(verdict.replaced, &link);
+  lets.over(link);
+  EXPECT_EQ(lets.judge(hello(node, 2)).refusal, Refusal::kNone);
+  EXPECT_EQ(lets.judge(hello(Who::node(NodeId{3}, 16), 2)).refusal, Refusal::kOlder);
+}
+
 // A clock may have been set back.
 TEST_F(AdmissionTest, OfMemoryNodesNoStartIsOlderAndNoneReplacesWhatIsConnected) {
   const Who one = Who::memory_node(MemoryNodeId{1}, 1000);
