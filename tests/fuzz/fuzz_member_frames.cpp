@@ -1,6 +1,7 @@
 // What is taken for a frame about members, of any bytes, is one: it has that frame and no other, its words are within
 // their bounds, and a table of any order is a table for the Mirror, and says there what it says.
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -76,7 +77,14 @@ void try_table(std::span<const std::byte> frame, Problem* problem) {
 void try_sayings(std::span<const std::byte> frame, Problem* problem) {
   const auto sayings = std::make_unique<SayingsRecord>();
   if (!decode_sayings(frame, sayings.get(), problem)) return;
-  VERIFY(same(frame, bytes_of(*sayings)) && ends(sayings->fence_reason) && sayings->leaves <= 1);
+  VERIFY(same(frame, bytes_of(*sayings)) && ends(sayings->fence_reason) && sayings->leaves <= 1 &&
+         sayings->reaches <= uint64_t(kMemoryNodesMax));
+}
+
+void try_memory_node(std::span<const std::byte> frame, Problem* problem) {
+  MemoryNodeFrame node;
+  if (!decode_memory_node(frame, &node, problem)) return;
+  VERIFY(same(frame, bytes_of(node)) && ends(node.places.address) && node.paths <= 1);
 }
 
 }  // namespace
@@ -85,7 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto frame = std::as_bytes(std::span(data + 1, size - 1));
   Problem problem;
-  constexpr void (*kTry[])(std::span<const std::byte>, Problem*) = {try_call, try_answer, try_table, try_sayings};
-  kTry[data[0] % 4](frame, &problem);
+  constexpr void (*kTry[])(std::span<const std::byte>, Problem*) = {try_call, try_answer, try_table, try_sayings,
+                                                                    try_memory_node};
+  kTry[data[0] % std::size(kTry)](frame, &problem);
   return 0;
 }

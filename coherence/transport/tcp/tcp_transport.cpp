@@ -19,6 +19,7 @@
 #include "coherence/transport/tcp/member/lease.hpp"
 #include "coherence/transport/tcp/member/mirror_route.hpp"
 #include "coherence/transport/tcp/member/patience.hpp"
+#include "coherence/transport/tcp/member/pool_links.hpp"
 #include "coherence/transport/tcp/member/tcp_membership.hpp"
 #include "coherence/transport/tcp/member/tcp_pool.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
@@ -120,10 +121,11 @@ class TcpTransport::Work final : private MembersChanged {
       if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
       worker_->run_once(ready ? kPassMs : kPassMsAtStart);
       look_at_lease();
-      if (ready) look_at_memory_nodes();
+      if (pool_->look(monotonic_ns(), ready)) of_.parts_->ring_worker();
       say_who_is_lost();
     }
     peers_.reset();
+    pool_.reset();
     members_.reset();
     worker_.reset();  // what sessions wait for has no known outcome
     return true;
@@ -143,6 +145,9 @@ class TcpTransport::Work final : private MembersChanged {
     Log& log = *of_.log_;
     peers_.emplace(*of_.parts_, *of_.boxes_, worker_->links(), addresses, log);
     members_.emplace(*of_.mirror_, *of_.sayings_, worker_->memory(), change, log);
+    pool_.emplace(
+        worker_->memory(), *of_.mirror_, *of_.sayings_,
+        [this](const char* address, Problem* why) { return endpoints_of(address, of_.credentials_, why); }, log);
     worker_->memory().set_other(&*members_);
     worker_->add(*members_);
     worker_->add(*peers_);
@@ -166,8 +171,7 @@ class TcpTransport::Work final : private MembersChanged {
 
   // It reaches memory nodes, and each peer that serves: else its node does not join.
   bool is_ready() {
-    for (uint32_t k = 0; k < dialed_; k++) {
-      if (worker_->memory().reaches({uint8_t(k)})) continue;
+    if (const uint32_t k = pool_->missing(); k < uint32_t(kMemoryNodesMax)) {
       const net::Link* const link = worker_->memory().link({uint8_t(k)});
       return is_missing("no connection to memory node %u%s%s", k, link == nullptr ? "" : ": ",
                         link == nullptr ? "" : link->reason());
@@ -201,28 +205,9 @@ class TcpTransport::Work final : private MembersChanged {
     worker_->memory().end("the lease of this node is over");  // or sessions would wait as long as the patience lasts
   }
 
-  // Without one of them this node cannot go on (tcp.memory-nodes-all).
-  void look_at_memory_nodes() {
-    for (uint32_t k = 1; k < dialed_; k++) {
-      if (worker_->memory().link({uint8_t(k)}) != nullptr || of_.mirror_->is_cut_off()) continue;
-      Problem reason;
-      reason.write("this node is cut off: the link to memory node %u is over", k);
-      of_.mirror_->cut_off(reason.text);
-      of_.parts_->ring_worker();
-    }
-  }
-
-  // A memory node is dialed before any process of this node can have a batch for it.
   void table_comes(const Table& table) noexcept override {
     table_came_ = true;
-    for (; dialed_ < table.head.memory_nodes; dialed_++) {
-      const char* const name = table.memory_node[dialed_].address;
-      Problem problem;
-      const auto endpoints = endpoints_of(name, of_.credentials_, &problem);
-      if (endpoints && worker_->memory().add({uint8_t(dialed_)}, *endpoints, &problem)) continue;
-      Text text;  // batches there have no known outcome
-      of_.log_->line(text.add("cannot reach memory node %u at %s: %s", dialed_, name, problem.text).c_str());
-    }
+    pool_->table_comes(table);
   }
 
   // Two that do not reach each other would wait for each other without end (tcp.unreached-one-dies).
@@ -242,7 +227,7 @@ class TcpTransport::Work final : private MembersChanged {
   std::unique_ptr<NetworkWorker> worker_;
   std::optional<PeerRoutes> peers_;
   std::optional<MirrorRoute> members_;
-  uint32_t dialed_ = 1;  // memory nodes
+  std::optional<PoolLinks> pool_;
   bool table_came_ = false;
   Lease lease_;
 };

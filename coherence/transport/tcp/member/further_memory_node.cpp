@@ -66,6 +66,7 @@ MemoryNodeFrame FurtherMemoryNode::what_it_has() const {
   MemoryNodeFrame has{.bytes = header.bytes,
                       .pages_bytes = header.region[kRegionPages].bytes,
                       .saves = header.saves,
+                      .paths = has_paths() ? 1u : 0u,
                       .places = {places.words_at.offset(), places.pages_at.offset(), places.pages, {}}};
   put_text(address_.c_str(), has.places.address);
   return has;

@@ -31,13 +31,20 @@ Status FurtherMemoryNodes::begun(net::Link& link, const Table& table, Problem* p
 }
 
 // tcp.memory-node-says
-Status FurtherMemoryNodes::says(net::Link& link, const MemoryNodeFrame& frame, bool* counted, Problem* problem) {
+Status FurtherMemoryNodes::says(net::Link& link, const MemoryNodeFrame& frame, bool paths, bool* counted,
+                                Problem* problem) {
   One* const one = of(link);
   const PoolHeader& header = keeper_.first_header();
   const uint32_t k = link.peer().id;
   const auto long_long = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   *counted = false;
   if (one == nullptr || one->has_said) return problem->set(Errc::kCorrupt, "twice what a memory node has");
+  if ((frame.paths != 0) != paths)
+    return problem->set(
+        Errc::kIncompatible,
+        "memory node %u, which is reached %s, memory node 0 %s: --verbs goes with all memory nodes of a "
+        "pool, or none",
+        k, paths ? "over tcp" : "by verbs", paths ? "by verbs" : "over tcp");
   if (frame.saves != header.saves && frame.saves != header.saves + 1)
     return problem->set(Errc::kCorrupt, "memory node %u as of save %llu, of a pool that has been saved %llu times", k,
                         long_long(frame.saves), long_long(header.saves));

@@ -3,8 +3,8 @@
 //
 // tcp.memory-node-says: A memory node says what it has when its link begins.  One that has a number of the pool is
 //     taken if its region is as long as the pool says, and of the pool's last save, or of one that did not count
-//     afterwards.  One that has the next number is a new one (pool.counted-last).  Its link ends in all other
-//     cases.
+//     afterwards.  One that has the next number is a new one (pool.counted-last).  All are reached as memory node 0
+//     is, by verbs or over tcp.  Its link ends in all other cases.
 // tcp.all-admit-alike: Memory nodes carry out batches of those that the table admits.  What depends on it (that a node
 //     is dead, that one may begin to work, that a tool may write) waits until all memory nodes of the pool have the
 //     table that says so: one that is away holds it up.
@@ -32,8 +32,8 @@ class FurtherMemoryNodes {
 
   // An error ends the link.
   Status begun(net::Link&, const Table&, Problem*);
-  // What it has; *counted: it is a new one.
-  Status says(net::Link&, const MemoryNodeFrame&, bool* counted, Problem*);
+  // What it has; *counted: it is a new one.  `paths`: nodes reach memory node 0 by paths.
+  Status says(net::Link&, const MemoryNodeFrame&, bool paths, bool* counted, Problem*);
   Status done(net::Link&, const DoneFrame&, Problem*);
   void over(net::Link&);
 

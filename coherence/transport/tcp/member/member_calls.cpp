@@ -268,6 +268,7 @@ Status MemberServer::reserve(const CallFrame& call, bool* waits, uint64_t* incar
   if (reserved_) return problem->set(Errc::kBusy, "node %d joins in the same change", reserved_->node.value);
   *incarnation = changes_.reserve();
   reserved_ = Reserved{id, *incarnation};
+  node.reaches = 0;
   *waits = further_.count() > 1;
   if (*waits) answer_when_seen(call, *incarnation);
   return {};

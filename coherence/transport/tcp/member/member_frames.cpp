@@ -26,6 +26,7 @@ bool is_text(std::span<const char> bytes) {
 bool is_flag(uint32_t word) { return word <= 1; }
 bool are_nodes(uint64_t bits, uint32_t nodes_max) { return nodes_max >= 64 || bits >> nodes_max == 0; }
 bool is_node(uint8_t id) { return id < kNodesMax; }
+bool is_count(uint64_t memory_nodes) { return memory_nodes <= uint64_t(kMemoryNodesMax); }
 
 // The fields that the call uses; all else is 0.
 bool is_call(const CallFrame& frame) {
@@ -67,6 +68,7 @@ bool places_fit(const MemoryNodeRecord& record) {
 SayingsRecord record_of(const Sayings& sayings) noexcept {
   SayingsRecord record = {};
   record.leaves = sayings.leaving();
+  record.reaches = sayings.reached();
   if (const char* reason = sayings.fence_reason()) {
     record.fences = 1;
     put_text(reason, record.fence_reason);
@@ -141,7 +143,7 @@ Status decode_table(std::span<const std::byte> frame, Table* table, Problem* pro
   (void)reader.take(static_cast<void*>(table->node), head.nodes_max * sizeof(NodeRecord));
   (void)reader.take(static_cast<void*>(table->memory_node), head.memory_nodes * sizeof(MemoryNodeRecord));
   for (const NodeRecord& node : std::span(table->node, head.nodes_max))
-    if (node.state > uint32_t(MemberState::kSwept) || !is_text(node.listens_at))
+    if (node.state > uint32_t(MemberState::kSwept) || !is_count(node.reaches) || !is_text(node.listens_at))
       return wrong(problem, "a table with a node of another format");
   for (const MemoryNodeRecord& node : std::span(table->memory_node, head.memory_nodes))
     if (!places_fit(node) || !is_text(node.address))
@@ -152,7 +154,8 @@ Status decode_table(std::span<const std::byte> frame, Table* table, Problem* pro
 Status decode_sayings(std::span<const std::byte> frame, SayingsRecord* sayings, Problem* problem) noexcept {
   if (frame.size() != sizeof *sayings) return wrong(problem, "sayings of another length");
   memcpy(sayings, frame.data(), sizeof *sayings);
-  if (!is_flag(sayings->leaves) || !is_flag(sayings->fences) || !is_text(sayings->fence_reason))
+  if (!is_flag(sayings->leaves) || !is_flag(sayings->fences) || !is_count(sayings->reaches) ||
+      !is_text(sayings->fence_reason))
     return wrong(problem, "sayings of another format");
   if (sayings->fences == 0 && sayings->fence_reason[0] != 0) return wrong(problem, "a reason for no fence");
   return {};
@@ -163,6 +166,7 @@ Status decode_memory_node(std::span<const std::byte> frame, MemoryNodeFrame* nod
   memcpy(node, frame.data(), sizeof *node);
   if (!places_fit(node->places) || !is_text(node->places.address))
     return wrong(problem, "a memory node of another format");
+  if (node->paths > 1) return wrong(problem, "a memory node that is reached in no way");
   const auto inside = [&](uint64_t at, uint64_t bytes) { return at <= node->bytes && bytes <= node->bytes - at; };
   if (!inside(node->places.words_at, PagePlaces::rows_for(node->places.pages) * 64) ||
       !inside(node->places.pages_at, node->places.pages * kPageSize) ||

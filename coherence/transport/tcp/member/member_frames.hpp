@@ -85,6 +85,7 @@ struct NodeRecord {
   int32_t pid;
   uint64_t incarnation;
   uint64_t admitted;                 // the incarnation whose batches memory nodes carry out; 0: none's
+  uint64_t reaches;                  // so many memory nodes, the first ones, as it says; no change of the table
   char listens_at[kListensAtBytes];  // empty: nowhere
 };
 struct MemoryNodeRecord {
@@ -99,7 +100,7 @@ struct TableHead {
   uint32_t nodes_max, memory_nodes, protocol;
   uint32_t fenced, repairs_deaths, records_deaths;  // 0 or 1
   uint32_t patience_ms;                             // for how long memory node 0 bears a node's silence
-  uint32_t young;  // how many of the last memory nodes some node may not know yet (tcp.pages-where-all-know)
+  uint32_t young;  // how many of the last memory nodes some node may not reach yet (tcp.pages-where-all-reach)
   char fence_reason[kFenceReasonBytes];
 };
 struct Table {
@@ -113,6 +114,7 @@ inline constexpr uint32_t kTableBytesMax = sizeof(Table);
 
 struct SayingsRecord {
   uint32_t leaves, fences;  // 0 or 1
+  uint64_t reaches;         // so many memory nodes, the first ones
   char fence_reason[kFenceReasonBytes];
   uint64_t said[kSaidKinds][kNodesMax];  // Sayings::said()
 };
@@ -123,6 +125,7 @@ SayingsRecord record_of(const Sayings&) noexcept;
 struct MemoryNodeFrame {
   uint64_t bytes, pages_bytes;  // of its region, and of its pages
   uint64_t saves;               // of the copy that it was loaded from, or has made last
+  uint64_t paths;               // 1: nodes reach it by paths beside their links (DirectAccess), and only so; 0
   MemoryNodeRecord places;      // the address is where nodes reach it
 };
 enum class Order : uint32_t {
@@ -143,7 +146,7 @@ struct DoneFrame {
 };
 
 static_assert(sizeof(CallFrame) == 32 + kListensAtBytes && sizeof(AnswerFrame) == 16 + sizeof Problem::text);
-static_assert(sizeof(NodeRecord) == 24 + kListensAtBytes && sizeof(MemoryNodeRecord) == 24 + kListensAtBytes);
+static_assert(sizeof(NodeRecord) == 32 + kListensAtBytes && sizeof(MemoryNodeRecord) == 24 + kListensAtBytes);
 static_assert(sizeof(TableHead) == 72 + kFenceReasonBytes && std::has_unique_object_representations_v<Table>);
 static_assert(std::has_unique_object_representations_v<HeaderRecord> &&
               std::has_unique_object_representations_v<SayingsRecord>);

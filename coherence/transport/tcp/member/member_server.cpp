@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstring>
+#include <utility>
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/text.hpp"
@@ -18,6 +19,7 @@ static constexpr int kLookAtSaveMs = 20;
 
 // How long nothing is in the log of a wait for a memory node, and how often it is said then.
 static constexpr uint64_t kSayAfterNs = 2'000'000'000, kSayAgainNs = 10'000'000'000;
+static constexpr uint64_t kSayYoungAgainNs = 60'000'000'000;
 
 static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
 
@@ -138,12 +140,13 @@ void MemberServer::after_pass() {
   go_on_closing();
   go_on_placing();
   say_what_is_waited_for();
+  say_who_holds_up_young();
 }
 
 int MemberServer::wait_ms() const noexcept {
   if (closing_) return kLookAtSaveMs;
   uint64_t at = kNever;
-  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_, may_place() ? place_at_ : 0})
+  for (const uint64_t due : {cut_off_at_, judge_at_, say_at_, say_young_at_, may_place() ? place_at_ : 0})
     if (due != 0) at = std::min(at, due);
   const uint64_t now = monotonic_ns();
   if (at == kNever) return -1;
@@ -175,9 +178,8 @@ Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::
     GCL_TRY(decode_memory_node(payload, &has, problem));
     if (closing_ && who.id == further_.count())  // the copy would lack it
       return problem->set(Errc::kBusy, "that the pool has one more, while it is saved");
-    GCL_TRY(further_.says(link, has, &counted, problem));
+    GCL_TRY(further_.says(link, has, has_paths(), &counted, problem));
     changed();
-    if (counted) young_epoch_ = epoch_;
     return {};
   }
   if (type == kDoneFrame && who.role == net::Role::kMemoryNode) {
@@ -193,6 +195,8 @@ Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::
 void MemberServer::take_sayings(NodeId sayer, const SayingsRecord& sayings) {
   NodeLink& node = node_[sayer.value];
   if (node.link == nullptr) return;
+  node.reaches = uint32_t(sayings.reaches);  // of one that joins, too
+  table_.node[sayer.value].reaches = node.reaches;
   const uint64_t incarnation = node.link->peer().start;
   const MemberDecisions::ComeTo come_to = decisions_.take(sayer, incarnation, sayings);
   if (!come_to.counts) return;
@@ -238,8 +242,8 @@ void MemberServer::judge_unreached() {
     if (most == 0) return;
     Problem why;
     why.write("%d of the pool's nodes and it do not reach each other", most);
-    cut_off(*node_[goes.value].link, why.text);
-    node_[goes.value].link = nullptr;
+    net::Link* const link = std::exchange(node_[goes.value].link, nullptr);
+    if (link != nullptr) cut_off(*link, why.text);
     die(goes, why.text);
   }
 }
@@ -326,6 +330,7 @@ void MemberServer::fill_table() {
   for (uint8_t n = 0; n < nodes_max_; n++) {
     const NodeInfo info = changes_.info(NodeId{n});
     table_.node[n].admitted = info.serves() && !dies(NodeId{n}) ? info.incarnation : 0;
+    table_.node[n].reaches = node_[n].link != nullptr ? node_[n].reaches : 0;
     put_text(info.serves() ? node_[n].listens_at : "", table_.node[n].listens_at);
   }
   if (reserved_) table_.node[reserved_->node.value].admitted = reserved_->incarnation;
@@ -337,12 +342,40 @@ void MemberServer::fill_table() {
   header_ = header_of(header);
 }
 
-// tcp.pages-where-all-know
+// By those that serve, and one that joins.
+uint32_t MemberServer::reached_by_all() const noexcept {
+  uint32_t reached = further_.count();
+  for (uint8_t n = 0; n < nodes_max_; n++)
+    if (changes_.info(NodeId{n}).serves() || (reserved_ && reserved_->node == NodeId{n}))
+      reached = std::min(reached, node_[n].reaches);
+  return reached;
+}
+
+// tcp.pages-where-all-reach
 void MemberServer::settle_memory_nodes() {
-  if (young_epoch_ == 0 || !nodes_have_seen(young_epoch_)) return;
-  young_epoch_ = 0;
-  settled_ = further_.count();
+  const uint32_t reached = reached_by_all();
+  if (reached <= settled_) return;
+  for (; settled_ < reached; settled_++) say("all nodes reach memory node %u: it is used from now on", settled_);
   changed();
+}
+
+// The operator should know which one has to be given a way.
+void MemberServer::say_who_holds_up_young() {
+  const uint64_t now = monotonic_ns();
+  if (settled_ == further_.count()) {
+    say_young_at_ = 0;
+  } else if (say_young_at_ == 0) {
+    say_young_at_ = now + kSayAfterNs;
+  } else if (now >= say_young_at_) {
+    say_young_at_ = now + kSayYoungAgainNs;
+    Text nodes;
+    for (uint8_t n = 0; n < nodes_max_; n++)
+      if (changes_.info(NodeId{n}).serves() && node_[n].reaches <= settled_)
+        nodes.add("%snode %u", nodes.empty() ? "" : ", ", unsigned{n});
+    if (!nodes.empty())
+      say("memory node %u at %s is not used yet: %.200s %s not reach it", settled_, further_.places(settled_).address,
+          nodes.c_str(), strchr(nodes.c_str(), ',') == nullptr ? "does" : "do");
+  }
 }
 
 // Those that serve.

@@ -66,6 +66,7 @@ class MemberServer final : public OtherService {
  private:
   // Of the node's incarnation that is reserved, or in the pool.
   struct NodeLink : TableLink {
+    uint32_t reaches = 0;  // so many memory nodes, as it says
     char listens_at[kListensAtBytes] = {};
     uint64_t unreached[kNodesMax] = {};  // incarnations, as it says
   };
@@ -147,7 +148,9 @@ class MemberServer final : public OtherService {
   bool is_reserved(NodeId, uint64_t incarnation) const noexcept;
 
   // the table
+  uint32_t reached_by_all() const noexcept;
   void settle_memory_nodes();
+  void say_who_holds_up_young();
   bool nodes_have_seen(uint64_t epoch) const noexcept;
   void changed();
   void fill_table();
@@ -170,12 +173,12 @@ class MemberServer final : public OtherService {
   std::optional<Waits> waits_;      // of the tool that changes members
   std::optional<CallFrame> later_;  // kReserve of a node that dies
   std::unique_ptr<Closing> closing_;
-  uint64_t place_at_ = 0;     // a copy that counts is to take its place; 0: there is none (pool.placed-before-used)
-  uint64_t judge_at_ = 0;     // between nodes that do not reach each other; 0: all do
-  uint64_t say_at_ = 0;       // what is waited for; 0: nothing is
-  uint64_t young_epoch_ = 0;  // of the table in which the youngest memory node came; 0: all nodes know all
-  uint32_t settled_ = 0;      // memory nodes that all nodes in the pool know
-  uint64_t cut_off_at_ = 0;   // when those that were in the pool before this start are dead; 0: there are none left
+  uint64_t place_at_ = 0;      // a copy that counts is to take its place; 0: there is none (pool.placed-before-used)
+  uint64_t judge_at_ = 0;      // between nodes that do not reach each other; 0: all do
+  uint64_t say_at_ = 0;        // what is waited for; 0: nothing is
+  uint32_t settled_ = 0;       // memory nodes that all nodes in the pool reach
+  uint64_t say_young_at_ = 0;  // that some do not reach one more; 0: all do
+  uint64_t cut_off_at_ = 0;    // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
   Table table_ = {};
   HeaderRecord header_;  // like it, as of the last change

@@ -1,5 +1,6 @@
 #include "coherence/transport/tcp/member/mirror.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "coherence/base/problem.hpp"
@@ -24,6 +25,11 @@ PagePlaces Mirror::places(MemoryNodeId n) const noexcept {
   return places;
 }
 
+void Mirror::copy_memory_node_address(MemoryNodeId n, std::span<char, kListensAtBytes> to) const noexcept {
+  racy_look(to.data(), memory_node_[n.value].address, to.size());
+  to.back() = 0;
+}
+
 bool Mirror::address_of(NodeId node, uint64_t incarnation, char* to, size_t bytes) const noexcept {
   const Place& place = listens_at_[node.value];
   if (incarnation == 0 || place.incarnation.load(std::memory_order_acquire) != incarnation)
@@ -45,6 +51,8 @@ bool Mirror::take(const Table& table) noexcept {
   saves_.store(head.saves, std::memory_order_relaxed);
   table_.after_death.store(head.repairs_deaths ? AfterDeath::kRepair : AfterDeath::kFence, std::memory_order_relaxed);
   table_.records_deaths.store(head.records_deaths, std::memory_order_relaxed);
+  for (uint32_t n = settled_memory_nodes(); n < std::min(memory_nodes(), head.memory_nodes); n++)
+    racy_publish(memory_node_[n].address, table.memory_node[n].address, kListensAtBytes);
   for (uint32_t n = memory_nodes(); n < head.memory_nodes; n++) memory_node_[n] = table.memory_node[n];
   if (head.memory_nodes > memory_nodes()) memory_nodes_.store(head.memory_nodes, std::memory_order_release);
   settled_memory_nodes_.store(head.memory_nodes - head.young, std::memory_order_release);  // they are not fewer again

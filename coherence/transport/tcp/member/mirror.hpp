@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/pool/page_places.hpp"
@@ -52,11 +53,12 @@ class Mirror {
   uint32_t protocol() const noexcept { return protocol_.load(std::memory_order_relaxed); }  // of the nodes in the pool
   uint64_t saves() const noexcept { return saves_.load(std::memory_order_relaxed); }
   uint32_t memory_nodes() const noexcept { return memory_nodes_.load(std::memory_order_acquire); }  // pairs with take()
-  // Of these the first, which all nodes in the pool know (tcp.pages-where-all-know).
+  // Of these the first, which all nodes in the pool reach (tcp.pages-where-all-reach).
   uint32_t settled_memory_nodes() const noexcept { return settled_memory_nodes_.load(std::memory_order_acquire); }
   // REQUIRES: n is below memory_nodes().
   PagePlaces places(MemoryNodeId n) const noexcept;
-  const char* memory_node_address(MemoryNodeId n) const noexcept { return memory_node_[n.value].address; }
+  // Where it is reached; that of a young one may change.
+  void copy_memory_node_address(MemoryNodeId n, std::span<char, kListensAtBytes> to) const noexcept;
   // Where that incarnation of the node listens; false: it is not known, or is over.
   bool address_of(NodeId, uint64_t incarnation, char* to, size_t bytes) const noexcept;
 
@@ -74,7 +76,7 @@ class Mirror {
   std::atomic<uint64_t> epoch_, saves_, lease_ns_;
   std::atomic<uint32_t> nodes_max_, memory_nodes_, settled_memory_nodes_, protocol_, cut_off_, patience_ms_;
   Place listens_at_[kNodesMax];
-  MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are
+  MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are, but for addresses
 };
 static_assert(sizeof(Mirror) <= Mirror::kBytes);
 

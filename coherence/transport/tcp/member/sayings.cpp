@@ -38,6 +38,10 @@ void Sayings::fences(const char* reason) noexcept {
   changed();
 }
 
+void Sayings::reaches(uint32_t memory_nodes) noexcept {
+  if (reached_.exchange(memory_nodes, std::memory_order_relaxed) != memory_nodes) changed();
+}
+
 uint64_t Sayings::said(Said what, NodeId of) const noexcept {
   return said_[uint8_t(what)][of.value].load(std::memory_order_acquire);  // pairs with say()
 }

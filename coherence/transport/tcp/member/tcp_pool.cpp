@@ -73,8 +73,9 @@ LatchWord TcpPool::peek_latch(PageId page) {
 
 // By links of its own, which do not outlive the question: many processes of a server may ask, once each.
 Status TcpPool::figures(MemoryNodeId n, MemoryNodeFigures* figures, Interrupts& interrupts, Problem* problem) {
-  snprintf(figures->address, sizeof figures->address, "%s",
-           n == MemoryNodeId{0} ? tool_.name() : mirror_.memory_node_address(n));
+  char address[kListensAtBytes];
+  mirror_.copy_memory_node_address(n, address);
+  snprintf(figures->address, sizeof figures->address, "%s", n == MemoryNodeId{0} ? tool_.name() : address);
   tool_.close();
   tool_.set_interrupts(&interrupts);
   FiguresRecord record{};

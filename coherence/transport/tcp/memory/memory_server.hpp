@@ -45,6 +45,7 @@ class OtherService {
 
  protected:
   ~OtherService() = default;
+  bool has_paths() const noexcept { return access_ != nullptr; }
   // Of a link that is not to have anything carried out any more (tcp.path-of-link).
   void close_path(const net::Link& link) noexcept {
     if (access_ != nullptr) access_->close(link);

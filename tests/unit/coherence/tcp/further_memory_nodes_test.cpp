@@ -410,16 +410,24 @@ TEST_F(TcpFurther, OneMoreIsThePoolsForAllThatAreInIt) {
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
 }
 
-// tcp.pages-where-all-know
-TEST_F(TcpFurther, OneMoreIsYoungUntilAllThatAreInThePoolKnowIt) {
+// tcp.pages-where-all-reach
+TEST_F(TcpFurther, OneMoreIsYoungUntilAllThatAreInThePoolReachIt) {
   MemberPeer &node = join(0), &slow = join(1);
+  const auto reach = [](MemberPeer& peer, uint64_t all) {
+    EXPECT_TRUE(peer.say([&](SayingsRecord& says) { says.reaches = all; }));
+  };
   EXPECT_EQ(node.table.head.young, 0u);
+  reach(node, 4);
   slow.stands_still = true;
   (void)begin_further(2, 8 * kPageSize);
   EXPECT_TRUE(until([&] { return node.table.head.memory_nodes == 3; })) << log.all;
   for_a_while();
   EXPECT_EQ(node.table.head.young, 1u) << "node 1 has not heard of it";
   slow.stands_still = false;
+  EXPECT_TRUE(until([&] { return slow.table.head.memory_nodes == 3; })) << log.all;
+  for_a_while();
+  EXPECT_EQ(slow.table.head.young, 1u) << "node 1 does not reach it";
+  reach(slow, 3);
   EXPECT_TRUE(until([&] { return node.table.head.young == 0 && slow.table.head.young == 0; })) << log.all;
   EXPECT_EQ(slow.table.head.memory_nodes, 3u);
 

@@ -52,6 +52,8 @@ class FurtherPart {
     uint32_t number = 1;
     uint64_t start = 1, pages_bytes = 0;
     net::LinkTimes times;
+    std::string says = "";           // where it is; empty: its address
+    DirectAccess* access = nullptr;  // by which nodes reach it
   };
   // As what memory node 0 says.
   FurtherPart(const Spec& spec, const PoolHeader& pool) : spec_(spec) {
@@ -67,11 +69,13 @@ class FurtherPart {
                                                 .bytes = part->part_header().bytes,
                                                 .start = spec.start,
                                                 .times = spec.times,
-                                                .other = members.get()},
+                                                .other = members.get(),
+                                                .access = spec.access},
                                                net::Credentials::plain(), log, &problem),
                             problem);
     gcl_test::must(server->listen(gcl_test::endpoints(spec.address), &problem), problem);
-    gcl_test::must(members->begin(*server, gcl_test::endpoints(spec.first), spec.address, &problem), problem);
+    const std::string& says = spec.says.empty() ? spec.address : spec.says;
+    gcl_test::must(members->begin(*server, gcl_test::endpoints(spec.first), says, &problem), problem);
   }
   ~FurtherPart() { server.reset(); }
   const std::string& address() const { return spec_.address; }
@@ -158,7 +162,8 @@ class MemberServerTest : public testing::Test {
     start();
     for (uint32_t k = 1; k < spec.memory_nodes; k++) begin_further(k);
   }
-  FurtherPart& begin_further(uint32_t k, uint64_t pages_bytes = 0) {
+  FurtherPart& begin_further(uint32_t k, uint64_t pages_bytes = 0, const std::string& says = "",
+                             DirectAccess* access = nullptr) {
     const std::string name = "memory" + std::to_string(k) + "." + std::to_string(++further_starts_);
     MemberPeer& by = tool();
     EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
@@ -172,7 +177,9 @@ class MemberServerTest : public testing::Test {
                                                   .number = k,
                                                   .start = 1000 + further_starts_,
                                                   .pages_bytes = pages_bytes,
-                                                  .times = times},
+                                                  .times = times,
+                                                  .says = says,
+                                                  .access = access},
                                 *said);
   }
   bool all_are_here() {
@@ -227,6 +234,7 @@ class MemberServerTest : public testing::Test {
       peer.raw.links->wait(0);
       peer.look();
     }
+    for (const auto& run : also_run) run();
   }
   template <class Done>
   bool until(Done done) {
@@ -313,6 +321,7 @@ class MemberServerTest : public testing::Test {
   std::unique_ptr<MemoryServer> server;
   std::list<FurtherPart> further;
   std::list<MemberPeer> peers;
+  std::vector<std::function<void()>> also_run;
 
  private:
   std::string path_ = directory.path() + "/pool", durable_ = directory.path() + "/saved";
