@@ -1,6 +1,7 @@
 // What tools call at memory node 0.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "coherence/base/os.hpp"
 #include "coherence/region/pool_header.hpp"
@@ -98,6 +99,7 @@ void MemberServer::give_up_waiting(uint32_t missing) {
 // It is over, or its tool has gone; what was reserved, and is not in the pool, is given up.
 void MemberServer::end_change(const char* why) {
   changer_ = nullptr;
+  if (publishing_ && publishing_->epoch != 0) take_out_again(publishing_->call);
   publishing_.reset();
   waits_.reset();
   later_.reset();
@@ -317,6 +319,22 @@ void MemberServer::stop_publishing(const char* why) {
   Problem words;
   const Errc error = words.set(Errc::kSystem, "the link of node %u is over: %.300s", unsigned{call.node}, why);
   answer(*changer_, call, error, 0, words);
+}
+
+// Its tool waits no longer to hear that it is in the pool: it has done nothing there, and nobody needs to repair it.  A
+// lone one leaves a pool that nobody would close.
+void MemberServer::take_out_again(const CallFrame& call) {
+  const NodeId id{call.node};
+  bool alone = true;
+  for (uint8_t n = 0; n < nodes_max_; n++) alone &= n == call.node || !changes_.info(NodeId{n}).serves();
+  Problem ignored;
+  if (alone || dies(id) || !decisions_.may_withdraw(id, call.incarnation, &ignored)) return;
+  NodeLink& node = node_[id.value];
+  if (net::Link* const link = std::exchange(node.link, nullptr)) cut_off(*link, "its tool waits no longer");
+  say_repaired(decisions_.withdraw(id));
+  say("node %u (incarnation %llu) is not in the pool any more: some node has not heard in time that it was", id.value,
+      static_cast<unsigned long long>(call.incarnation));
+  changed();
 }
 
 // tcp.join-seen-by-all

@@ -122,6 +122,7 @@ class MemberServer final : public OtherService {
   Status let_in(const CallFrame&, Problem*);
   void go_on_publishing();
   void stop_publishing(const char* why);
+  void take_out_again(const CallFrame&);
   void close(const CallFrame&);
   void go_on_closing();
   void write_copy();

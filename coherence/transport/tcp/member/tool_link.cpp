@@ -9,6 +9,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/transport/tcp/member/patience.hpp"
 #include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 namespace coherence::tcp {
@@ -70,7 +71,8 @@ ToolLink::~ToolLink() {
 
 uint64_t ToolLink::bound_of(const CallFrame& call) const noexcept {
   if (call.call == Call::kClose) return spec_.times.save_ns;
-  if (call.call == Call::kPublish) return spec_.times.join_ns;
+  if (call.call == Call::kPublish)
+    return std::max(spec_.times.join_ns, 2 * patience_ns(table_.head.patience_ms));  // as of an answer before
   return call.call == Call::kBeginChange && call.tries == 0 ? spec_.times.turn_ns : spec_.times.answer_ns;
 }
 

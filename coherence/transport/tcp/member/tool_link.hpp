@@ -30,7 +30,8 @@ namespace coherence::tcp {
 
 struct ToolTimes {
   uint64_t answer_ns = 10'000'000'000;
-  uint64_t join_ns = 60'000'000'000;   // publish(): a node that stands still has to see it, or to be dead
+  uint64_t join_ns = 60'000'000'000;   // publish(): a node that stands still has to see it, or to be dead; at least
+                                       // twice the pool's patience
   uint64_t turn_ns = 600'000'000'000;  // begin_change() that waits: another node may make its arena, or repair the pool
   uint64_t save_ns = 3600'000'000'000;  // close(): the whole pool is written
   net::LinkTimes link = {};

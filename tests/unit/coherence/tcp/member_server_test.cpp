@@ -44,6 +44,25 @@ TEST_F(TcpMembers, ANodeIsInWhenAllOthersHaveSeenIt) {
   EXPECT_STREQ(second.node(0).listens_at, "10.0.0.0:5000");
 }
 
+// It has done nothing, so nobody has to repair it; it joins again at once.
+TEST_F(TcpMembers, ANodeWhoseToolWaitsNoLongerIsTakenOutAgain) {
+  MemberPeer& first = join(0);
+  first.stands_still = true;
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
+  MemberPeer& second = node(1, incarnation);
+  ask(by, publish(1, incarnation));
+  EXPECT_TRUE(until([&] { return second.state(1) == MemberState::kLive; }));
+  by.raw.link->end("the test's");
+  EXPECT_TRUE(until([&] { return second.over(); })) << log.all;
+  EXPECT_EQ(state(1), MemberState::kAbsent) << log.all;
+  first.stands_still = false;
+  EXPECT_TRUE(until([&] { return first.tables > 1 && first.state(1) == MemberState::kAbsent; }));
+  (void)join(1);
+  EXPECT_EQ(first.state(1), MemberState::kLive);
+}
+
 TEST_F(TcpMembers, ANodeThatDiesIsNotWaitedFor) {
   MemberPeer& first = join(0);
   first.stands_still = true;

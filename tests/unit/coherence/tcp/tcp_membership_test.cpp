@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <thread>
+
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/tcp_members.hpp"
 
@@ -90,6 +92,24 @@ TEST_F(TcpMembershipTest, NodesJoinWorkAndLeave) {
   EXPECT_TRUE(last);
   served.reset();
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
+}
+
+// However short a tool's own patience is: the other one is there again, or dead, within the pool's.
+TEST_F(TcpMembershipTest, AJoinWaitsAsLongAsAnotherMayStandStill) {
+  const auto first = joined(0);
+  first->worker.hold();
+  auto impatient = spec();
+  impatient.tool_times.join_ns = 1'000'000;
+  MemberNode second(impatient);
+  ASSERT_TRUE(second.open(&problem).ok()) << problem.text;
+  std::thread later([&] {
+    usleep(300'000);
+    first->worker.go_on();
+  });
+  EXPECT_TRUE(second.join(1, &problem).ok()) << problem.text;
+  later.join();
+  bool last = false;
+  EXPECT_TRUE(second.leave(&last, &problem).ok()) << problem.text;
 }
 
 TEST_F(TcpMembershipTest, APoolIsWhatMemoryNodeZeroSays) {
