@@ -59,6 +59,21 @@ bool do_not_wait(int fd) {
 
 }  // namespace
 
+Lost lost_by(ibv_event_type type) noexcept {
+  switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return Lost::kPair;
+    case IBV_EVENT_CQ_ERR:
+      return Lost::kQueue;
+    case IBV_EVENT_DEVICE_FATAL:
+      return Lost::kAll;
+    default:
+      return Lost::kNothing;
+  }
+}
+
 Result<std::unique_ptr<Device>> Device::open(const DeviceSettings& settings, const net::Endpoint& near, tcp::Log& log,
                                              Problem* problem) {
   std::unique_ptr<Device> device(new Device(log));
@@ -144,13 +159,14 @@ void Device::take_events(const std::function<void(void*)>& completed, const std:
   while (ibv_get_async_event(context_.get(), &event) == 0) {
     Text text;
     text.add("%s says: %s", name(), ibv_event_type_str(event.event_type));
-    const bool of_pair = event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
-                         event.event_type == IBV_EVENT_QP_ACCESS_ERR;
-    void* const pair = of_pair ? event.element.qp->qp_context : nullptr;
-    if (of_pair) text.add(", queue pair %u", event.element.qp->qp_num);
+    const Lost lost = lost_by(event.event_type);
+    void* of = nullptr;
+    if (lost == Lost::kPair) of = event.element.qp->qp_context;
+    if (lost == Lost::kQueue) of = event.element.cq->cq_context;
+    if (lost == Lost::kPair) text.add(", queue pair %u", event.element.qp->qp_num);
     ibv_ack_async_event(&event);
     if (event.event_type != IBV_EVENT_COMM_EST) log_.line(text.c_str());  // a queue pair's first request
-    if (of_pair) failed(pair);
+    if (lost != Lost::kNothing) failed(of);
   }
 }
 

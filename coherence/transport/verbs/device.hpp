@@ -22,6 +22,10 @@
 
 namespace coherence::verbs {
 
+// What of a device is of no use any more when it says so.
+enum class Lost : uint8_t { kNothing, kPair, kQueue, kAll };
+Lost lost_by(ibv_event_type) noexcept;
+
 class Device {
  public:
   // As `settings` say; `near`: where this process is reached.  kNotFound: there is none (choose_gid()); kIncompatible:
@@ -47,8 +51,9 @@ class Device {
 
   // Readable when a completion queue says that something is complete, or the device has something to say.
   int fd() const noexcept { return epoll_; }
-  // Takes all of it: calls completed(context of the completion queue); failed(context of the queue pair) for one that
-  // the device gives up.  The rest is logged.
+  // Takes all of it: calls completed(context of the completion queue); failed(context of the queue pair, or of the
+  // completion queue) for one that the device gives up, failed(null) when it has failed as a whole.  The rest is
+  // logged.
   void take_events(const std::function<void(void*)>& completed, const std::function<void(void*)>& failed);
 
  private:

@@ -62,21 +62,29 @@ Status VerbsPath::answer(net::Link& link, std::span<const std::byte> payload, Pr
   Lane* const lane = lane_[link.peer().id].get();
   PathEnd other;
   GCL_TRY(decode_path_end(payload, &other, problem));
-  if (lane == nullptr || lane->open) return problem->set(Errc::kCorrupt, "a queue pair that nobody has asked for");
+  if (lane == nullptr || lane->connected) return problem->set(Errc::kCorrupt, "a queue pair that nobody has asked for");
   GCL_TRY(lane->pair->connect(other, problem));
   lane->other = other;
-  lane->open = true;
+  lane->connected = true;
+  // verbs.open-when-crossed
+  Op word{};
+  word.verb = Verb::kLoad;
+  word.at = PoolAddress::at(MemoryNodeId{link.peer().id}, 0);
+  word.bytes = sizeof(uint64_t);
+  if (!start(*lane, std::span(&word, 1), nullptr))
+    return problem->set(Errc::kSystem, "a queue pair that takes nothing");
   return {};
 }
 
-bool VerbsPath::post(MemoryNodeId id, tcp::PortEntry& entry) {
-  Lane& lane = *lane_[id.value];
-  const uint32_t inline_bytes = lane.pair->inline_bytes(), requests = Chain::requests(entry.ops());
+bool VerbsPath::post(MemoryNodeId id, tcp::PortEntry& entry) { return start(*lane_[id.value], entry.ops(), &entry); }
+
+bool VerbsPath::start(Lane& lane, std::span<const Op> ops, tcp::PortEntry* entry) {
+  const uint32_t inline_bytes = lane.pair->inline_bytes(), requests = Chain::requests(ops);
   if (lane.failed || lane.requests + requests > lane.pair->requests_max()) return false;
-  const auto at = lane.ring.take(Chain::buffer_bytes(entry.ops(), inline_bytes));
+  const auto at = lane.ring.take(Chain::buffer_bytes(ops, inline_bytes));
   if (!at) return false;
-  const UnderWay one{&entry, lane.next_id++, requests, lane.buffer.get() + *at};
-  chain_.build(entry.ops(), one.buffer,
+  const UnderWay one{entry, lane.next_id++, requests, lane.buffer.get() + *at};
+  chain_.build(ops, one.buffer,
                {.frames = frames_ != nullptr ? frames_->lkey : 0,
                 .buffer = lane.region->lkey,
                 .memory_node = lane.other.key,
@@ -111,7 +119,7 @@ void VerbsPath::take(Lane& lane, const ibv_wc& completion) {
   if (lane.under_way.empty() || lane.under_way.front().id != completion.wr_id)
     return fail(lane, "it completes what is not its oldest batch");
   const UnderWay& one = lane.under_way.front();
-  Chain::take_results(one.entry->ops(), one.buffer, lane.pair->inline_bytes());
+  if (one.entry != nullptr) Chain::take_results(one.entry->ops(), one.buffer, lane.pair->inline_bytes());
   lane.requests -= one.requests;
   lane.under_way.pop_front();
   lane.moved_at = monotonic_ns();
@@ -129,7 +137,12 @@ void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathOwner& owner) {
       take(lane, completions[i]);
       if (lane.failed) break;
       last_at_ = monotonic_ns();
-      owner.completed(id);
+      if (lane.open) {
+        owner.completed(id);
+      } else {
+        lane.open = true;
+        owner.opened(id);
+      }
     }
     if (count < kAtOnce) break;
   }
@@ -170,7 +183,11 @@ bool VerbsPath::keeps_awake() noexcept {
 
 void VerbsPath::readable() noexcept {
   device_->take_events([](void* lane) { static_cast<Lane*>(lane)->armed = false; },
-                       [this](void* lane) { fail(*static_cast<Lane*>(lane), "the device gives it up"); });
+                       [this](void* lost) {
+                         for (const auto& lane : lane_)
+                           if (lane != nullptr && (lost == nullptr || lost == lane.get()))
+                             fail(*lane, lost == nullptr ? "the device has failed" : "the device gives it up");
+                       });
 }
 
 }  // namespace coherence::verbs

@@ -12,8 +12,11 @@
 //     or not, have no known outcome (transport.unknown-never-success); the link ends, so the node cuts itself off
 //     (tcp.memory-nodes-all).  The log names memory node, address and what the device said.
 // verbs.no-batch-for-ever: A device tells of each batch that it is complete, or that the queue pair is broken, within
-//     seconds; one that has failed may tell nothing.  So a queue pair whose oldest batch is not complete after half a
-//     minute is broken, too, and what is under way has no known outcome.
+//     seconds.  When it says that it has failed, or that a completion queue has, the queue pairs that it concerns are
+//     broken at once.  One that has failed may tell nothing, too: so a queue pair whose oldest batch is not complete
+//     after half a minute is broken, and what is under way has no known outcome.
+// verbs.open-when-crossed: A queue pair that both ends have connected is no proof that a packet passes between them. So
+//     the node READs a word first; until that is complete the path is not open, and the memory node not reached.
 // verbs.armed-before-sleep: A worker that finds nothing complete asks for an event, looks once more, and sleeps then.
 //
 // One thread, the network worker's.
@@ -52,7 +55,7 @@ class VerbsPath final : public tcp::DirectPath {
 
  private:
   struct UnderWay {
-    tcp::PortEntry* entry;
+    tcp::PortEntry* entry;  // null: the first word (verbs.open-when-crossed)
     uint64_t id;
     uint32_t requests;
     std::byte* buffer;
@@ -60,7 +63,7 @@ class VerbsPath final : public tcp::DirectPath {
   // To one memory node.
   struct Lane {
     explicit Lane(uint32_t buffer_bytes) : ring(buffer_bytes), buffer(new std::byte[buffer_bytes]) {}
-    bool open = false;    // connected
+    bool connected = false, open = false;
     bool armed = false;   // an event comes
     bool failed = false;  // `why`: nothing goes by it any more
     Problem why;
@@ -75,6 +78,7 @@ class VerbsPath final : public tcp::DirectPath {
     std::unique_ptr<QueuePair> pair;  // gone first
   };
   explicit VerbsPath(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  bool start(Lane&, std::span<const Op>, tcp::PortEntry*);
   void poll_lane(MemoryNodeId, Lane&, tcp::PathOwner&);
   void take(Lane&, const ibv_wc&);
   [[gnu::format(printf, 3, 4)]] void fail(Lane&, const char* format, ...) noexcept;

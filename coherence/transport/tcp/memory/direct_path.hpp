@@ -30,6 +30,8 @@ inline constexpr uint16_t kAskPathFrame = 3, kPathFrame = 4;
 // Hears what comes of batches; within DirectPath::poll().
 class PathOwner {
  public:
+  // It is open from now on.
+  virtual void opened(MemoryNodeId) = 0;
   // The first of those that are under way there and not complete is complete.
   virtual void completed(MemoryNodeId) = 0;
   // The path is closed: what is under way there has no known outcome (transport.unknown-never-success).
@@ -45,6 +47,7 @@ class DirectPath {
   // The link has begun, or the memory node has answered by a frame.  An error ends the link.
   virtual Status ask(net::Link&, Problem*) = 0;
   virtual Status answer(net::Link&, std::span<const std::byte> payload, Problem*) = 0;
+  // Something has gone there and back.
   virtual bool is_open(MemoryNodeId) const noexcept = 0;
   // False: there is no room at the moment.  Batches to one memory node are complete in the order in which they were
   // posted.  REQUIRES: it is open.

@@ -118,7 +118,7 @@ void MemoryRoutes::MemoryRoute::frame(net::Link& l, uint16_t type, std::span<con
   PortEntry* const entry = of->path_ == nullptr ? sent.first() : nullptr;
   Problem problem;
   if (of_path) {
-    if (of->path_->answer(l, payload, &problem)) return of->send(*this);
+    if (of->path_->answer(l, payload, &problem)) return;
   } else if (type != kResultFrame)
     problem.write("a frame of type %u", unsigned{type});
   else if (entry == nullptr)

@@ -67,6 +67,7 @@ class MemoryRoutes final : public WorkSource, private PathOwner {
   void send(MemoryRoute&);
   bool send_first(MemoryRoute&);
   bool send_frame(MemoryRoute&, PortEntry&);
+  void opened(MemoryNodeId id) override { send(route_[id.value]); }
   void completed(MemoryNodeId) override;
   void broken(MemoryNodeId, const char* why) override;
   void finish(PortEntry&, bool known);
