@@ -1,17 +1,20 @@
 """gclctl across hosts: a cluster from one file, and what `gclctl check` says of a network, a key, a file."""
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import hosts
 import network
-from harness import GCLCTL
-from hosts import Hosts, plan
+from harness import GCLCTL, eventually
+from hosts import MEMORY_PORT, Hosts, plan
+from network_switch import address
 
 LOOKER = 2  # a host without a part
 
@@ -89,6 +92,53 @@ class TwoHosts(unittest.TestCase):
                 both.ctl(host, "destroy", both.part(host))
             self.assertEqual(["cluster.key"], [path.name for path in both.shared.iterdir()])
             self.assertEqual(["cluster.toml", "owner", "shared"], sorted(path.name for path in both.folder.iterdir()))
+
+
+class YoungMemoryNode(unittest.TestCase):
+    """It comes to a cluster that works (tcp.pages-where-all-reach)."""
+
+    def begin(self, both):
+        """Memory node 2, on the host that has no part otherwise."""
+        account = pwd.getpwnam("postgres")
+        here = both.folder / "memory2"
+        here.mkdir(mode=0o700)
+        os.chown(here, account.pw_uid, account.pw_gid)
+        log = self.enterContext(open(both.folder / "memory2.log", "w", encoding="utf-8"))
+        at = f"{address(LOOKER)}:{MEMORY_PORT}"
+        daemon = subprocess.Popen(
+            [*both.network.inside(LOOKER), "setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--init-groups",
+             pathlib.Path(GCLCTL).with_name("gcl_memnode"), here / "pool.mem2", "--pages", "64MB", "--saved", both.shared / "pool.saved",
+             "--listen", at, "--first", f"{address(0)}:{MEMORY_PORT}", "--key", both.shared / "cluster.key"],
+            cwd="/", stdin=subprocess.DEVNULL, stderr=log)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+
+    def test_one_that_a_primary_does_not_reach_hurts_nobody_and_is_used_later(self):
+        with Hosts() as both:
+            def state(k):
+                return both.sql(k, "SELECT state FROM gcl_stat_memory_nodes WHERE memory_node = 2")
+
+            both.start()
+            both.sql(1, "CREATE EXTENSION gcl; CREATE TABLE t (i int, x text) USING gcl")
+            started = [both.sql(k, "SELECT pg_postmaster_start_time()") for k in (1, 2)]
+            both.network.cut(LOOKER, 1)
+            self.begin(both)
+            eventually(lambda: state(1) == ["not used yet"], 60)
+            words = f"memory node 2 at {address(LOOKER)}:{MEMORY_PORT} is not used yet: node 2 does not reach it"
+            eventually(lambda: words in (both.part(0) / "memory0" / "log").read_text("utf-8"), 60)
+            time.sleep(20)  # longer than a node's patience with a link
+            for k in (1, 2):
+                both.sql(k, f"INSERT INTO t SELECT {k}, repeat('x', 900) FROM generate_series(1, 2000)")
+            self.assertEqual(["not used yet"], state(1))
+            self.assertEqual(["no answer"], state(2))
+            both.network.heal()
+            eventually(lambda: state(1) == state(2) == ["serving"], 60)
+            for k in (1, 2):
+                both.sql(k, f"INSERT INTO t SELECT {k}, repeat('x', 900) FROM generate_series(1, 2000)")
+                self.assertEqual(["8000"] if k == 2 else ["6000"], both.sql(3 - k, "SELECT count(*) FROM t"))
+            self.assertEqual(started, [both.sql(k, "SELECT pg_postmaster_start_time()") for k in (1, 2)])
+            both.stop(1, check=True)
+            self.assertIn("the pool is saved", both.stop(0, check=True).stdout)
 
 
 class Check(unittest.TestCase):

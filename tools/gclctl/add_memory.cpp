@@ -2,6 +2,7 @@
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/verbs.hpp"
@@ -9,7 +10,7 @@
 namespace gclctl {
 namespace {
 
-constexpr int kNotSaved = 2;  // the exit code: the memory node is added all the same, and is not to be added again
+constexpr int kAddedOnly = 2;  // the exit code: the memory node is added, and is not to be added again
 
 void check_room(const fs::path& tmpfs, const fs::path& file, const fs::path& saved, uint64_t bytes) {
   check_memory(tmpfs, bytes + bytes_to_load(file, saved), "the memory node", "add a smaller one");
@@ -24,14 +25,20 @@ int tell(const PoolExtent& pool, const std::string& why_not_saved, const std::st
       "gclctl: the memory node is added, but not saved: {}. It is there as long as this machine is up: do not add "
       "it again, but make room, then {}\n",
       why_not_saved, what_to_do);
-  return kNotSaved;
+  return kAddedOnly;
 }
 
 int add_to_cluster(const Cluster& c, uint64_t bytes) {
   check_room(c.memory_dir, c.pool(), c.saved_pool(), bytes);
   make_pool_dir(c);
   const std::string not_saved = add_memory_node(c, bytes);
-  return tell(extent_of_pool(c.pool(), c.saved_pool()), not_saved, "run gclctl stop " + c.dir.string());
+  const PoolExtent pool = extent_of_pool(c.pool(), c.saved_pool());
+  const int told = tell(pool, not_saved, "run gclctl stop " + c.dir.string());
+  const std::string unused = wait_until_used(c, uint32_t(pool.files.size()) - 1);
+  if (unused.empty()) return told;
+  fflush(stdout);
+  fmt::print(stderr, "gclctl: {}\n", unused);
+  return kAddedOnly;
 }
 
 int add_to_file(const fs::path& file, const fs::path& saved, uint64_t bytes) {

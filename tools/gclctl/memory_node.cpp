@@ -32,6 +32,7 @@ namespace {
 
 constexpr auto kServesMax = std::chrono::seconds(120);
 constexpr auto kEndMax = std::chrono::seconds(60);
+constexpr auto kUsedMax = std::chrono::seconds(30);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr const char* kProgram = "gcl_memnode";
 
@@ -185,6 +186,8 @@ void start_planned(const Cluster& c) {
     if (!start_one(c, one.number, arguments, [&] { return memory_node_is_here(c, one.number); })) continue;
     fmt::print("memory node {} is up: {}\n", one.number, one.address);
     fflush(stdout);
+    if (const std::string unused = wait_until_used(c, one.number); !unused.empty())
+      fmt::print(stderr, "gclctl: {}\n", unused);
   }
 }
 
@@ -212,6 +215,19 @@ void start_new_memory_node(const Cluster& c, uint64_t pages_bytes) {
   start_new(c, k, arguments, [&] { return memory_node_is_here(c, k); });
 }
 
+std::string wait_until_used(const Cluster& c, uint32_t k) {
+  if (!c.over_tcp() || k == 0) return "";
+  for (const auto over = std::chrono::steady_clock::now() + kUsedMax;; std::this_thread::sleep_for(kLook)) {
+    const std::string why = why_unused(c, k);
+    if (why.empty()) return "";
+    if (std::chrono::steady_clock::now() > over)
+      return fmt::format(
+          "memory node {} is the pool's, but not used yet: {}. Let them reach it (a firewall; its address; the log of "
+          "the primary says more): it is used as soon as all do. Do not add it again",
+          k, why);
+  }
+}
+
 void stop_memory_nodes(const Cluster& c) {
   if (!c.over_tcp()) return;
   for (uint32_t k = 0; k < uint32_t(coherence::kMemoryNodesMax); k++) stop_one(c, k);
@@ -227,10 +243,12 @@ std::string memory_nodes_in_words(const Cluster& c) {
                              : fmt::format("process {} does not listen; see {}", first, log_file(c, 0).string()));
   for (uint32_t k = 1; k < count_of(c); k++) {
     const int pid = memory_node_process(c, k);
+    const std::string unused = pid == 0 ? "" : why_unused(c, k);
     words += fmt::format(
-        "memory {}   {}\n", k,
+        "memory {}   {}{}\n", k,
         pid == 0 ? "down"
-                 : fmt::format("{} (process {})", memory_node_is_here(c, k) ? "up" : "not with memory node 0", pid));
+                 : fmt::format("{} (process {})", memory_node_is_here(c, k) ? "up" : "not with memory node 0", pid),
+        unused.empty() ? "" : ", not used yet: " + unused);
   }
   return words;
 }

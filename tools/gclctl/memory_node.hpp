@@ -25,6 +25,8 @@ void start_memory_nodes(const Cluster&);
 // Starts one that the pool does not have yet, with so many bytes of pages; the pool has it when this returns. REQUIRES:
 // memory node 0 runs.
 void start_new_memory_node(const Cluster&, uint64_t pages_bytes);
+// Waits until all primaries reach a memory node; after a while says why that is not so: what is wrong, and what to do.
+std::string wait_until_used(const Cluster&, uint32_t number);
 // Ends them, and waits for their ends.  REQUIRES: no primary runs; the lock, unless the cluster goes.
 void stop_memory_nodes(const Cluster&);
 // Where number 0 listens, and the file with the key.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "coherence/base/member_state.hpp"
 #include "coherence/transport/net/address.hpp"
@@ -72,6 +73,22 @@ PoolState ask_memory_node(const Cluster& c) {
   if (!clean && c.on_hosts())
     return {PoolState::Kind::kUnsaved, "memory node 0 has not saved it, and its log says why"};
   return {PoolState::Kind::kClean, ""};
+}
+
+std::string why_unused(const Cluster& c, uint32_t number) {
+  std::string ignored;
+  const auto table = std::make_unique<tcp::Table>();
+  if (!ask_for_table(c, table.get(), &ignored)) return "";
+  const tcp::TableHead& head = table->head;
+  if (number >= head.memory_nodes || number < head.memory_nodes - head.young) return "";
+  std::vector<std::string> primaries;
+  for (uint32_t n = 0; n < head.nodes_max; n++) {
+    const coherence::NodeInfo node{.state = coherence::MemberState(table->node[n].state)};
+    if (node.serves() && table->node[n].reaches <= number) primaries.push_back(fmt::format("primary {}", n));
+  }
+  if (primaries.empty()) primaries.emplace_back("a primary that starts");
+  return fmt::format("{} {} not reach it at {}", fmt::join(primaries, ", "), primaries.size() == 1 ? "does" : "do",
+                     table->memory_node[number].address);
 }
 
 bool memory_node_is_here(const Cluster& c, uint32_t number) {

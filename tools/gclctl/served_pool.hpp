@@ -17,5 +17,8 @@ bool ask_for_table(const Cluster&, coherence::tcp::Table* table, bool* clean, st
 PoolState ask_memory_node(const Cluster&);
 // Whether memory node 0 has it, and knows where it is.
 bool memory_node_is_here(const Cluster&, uint32_t number);
+// Why it has no pages yet (tcp.pages-where-all-reach): "primary 2 does not reach it at 10.0.0.7:7401"; empty: it is
+// used, or memory node 0 says nothing.
+std::string why_unused(const Cluster&, uint32_t number);
 
 }  // namespace gclctl

@@ -24,7 +24,8 @@ Datum gcl_stat_memory_nodes_get(PG_FUNCTION_ARGS) {
     Row<13> row;
     row.integer(int64(n)).number(p.pages(id));
     row.text(figures.address[0] != '\0' ? figures.address : nullptr);
-    row.text(asked ? "serving" : is_mapped ? "mapped" : "no answer").text(asked || is_mapped ? nullptr : problem.text);
+    const char* const serving = n < p.settled_memory_nodes() ? "serving" : "not used yet";
+    row.text(asked ? serving : is_mapped ? "mapped" : "no answer").text(asked || is_mapped ? nullptr : problem.text);
     if (asked) {
       row.time(GetCurrentTimestamp() - TimestampTz(figures.up_us)).number(figures.links);
       row.number(figures.batches).number(figures.operations).number(figures.bytes_in).number(figures.bytes_out);
