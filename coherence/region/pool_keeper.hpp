@@ -37,7 +37,7 @@ class PoolKeeper {
   virtual Status place_copy(Problem*) = 0;  // REQUIRES: those of the other memory nodes are in their places
   virtual void drop_copy() noexcept = 0;    // what lies beside, in place of count_copy()
   // The pool has one more memory node, whose file is so long (pool.counted-last).  Waits for nobody: kBusy, while
-  // another process writes the journal.
+  // another process writes the journal; kUnreached, as mark_in_use().
   virtual Status count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes, Problem*) = 0;
 };
 

@@ -90,6 +90,7 @@ void MappedPool::remove_uncounted() const {
 Status MappedPool::count_memory_node(uint32_t number, uint64_t bytes, uint64_t pages_bytes,
                                      PoolJournal::Patience patience, Problem* problem) {
   if (durable_path() != nullptr) {  // pool.journal-before-effect; if a save follows, it may fail
+    GCL_TRY(end_placing(problem));  // else what is not in its place would lack this memory node
     const PoolJournal::MemoryNodeAdded entry{number, pages_bytes};
     const auto journal = PoolJournal::open(*this, patience, problem);
     if (!journal) return journal.error();

@@ -52,20 +52,24 @@ Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
   return ok ? LocalPool::rename_parts(next.text, durable_path(), count, problem) : ok.error();
 }
 
-// pool.placed-before-used
+// pool.placed-before-used.  What else lies there counts for nothing, and must not when the pool has grown.
 Status MappedPool::end_placing(Problem* problem) {
-  if (!is_unplaced()) return {};
+  if (durable_path() == nullptr) return {};
+  const LocalPool::NextCopy next(durable_path());
+  if (!is_unplaced()) {
+    unlink(MemoryPath(next.text, 0).text);
+    return {};
+  }
   if (served_ >= 0 && memory_nodes() > 1)
     return problem->set(Errc::kUnreached, "the last copy of pool %s is not in its place at all memory nodes yet",
                         path());
-  const LocalPool::NextCopy next(durable_path());
   GCL_TRY(LocalPool::rename_parts(next.text, durable_path(), memory_nodes(), problem));
   forget_since_save(durable_path());  // pool.journal-until-saved
   return {};
 }
 
 // Memory node 0's file has its name when all are whole; one of another save is what is left of a pool that was made
-// again.
+// again, and one of more memory nodes what is left of a growth that memory has lost.
 bool MappedPool::is_unplaced() const {
   return durable_path() != nullptr && is_of_last_save(LocalPool::NextCopy(durable_path()).text);
 }
@@ -81,7 +85,7 @@ bool MappedPool::is_of_last_save(const char* copy) const {
   const File file(::open(MemoryPath(copy, 0).text, O_RDONLY | O_CLOEXEC));
   return file.open() && read_saved_header(file.fd(), copy, counts.get(), &ignored) &&
          counts->pool_id == header().pool_id && counts->saves == header().saves &&
-         counts->state.load() == PoolState::kClean;
+         counts->memory_nodes.load() <= memory_nodes() && counts->state.load() == PoolState::kClean;
 }
 
 // --- by a process that serves memory node 0, and has no other file
@@ -125,6 +129,7 @@ Status LocalPool::save_again(const PoolFiles& files, Problem* problem) {
   if (!pool) return pool.error();
   if ((*pool)->header().state.load() != PoolState::kClean)
     return problem->set(Errc::kBusy, "pool %s is in use", files.path);
+  GCL_TRY((*pool)->end_placing(problem));  // or there might be no whole copy while it is replaced
   GCL_TRY((*pool)->replace_saved(1, problem));
   forget_since_save(files.durable_path);  // pool.journal-until-saved
   return {};

@@ -187,6 +187,55 @@ TEST_F(Growth, ACopyThatLacksAMemoryNodeStaysWholeWhileItIsSavedAgain) {
   EXPECT_EQ(word_of(page(5, 1)), 7u);
 }
 
+// Power is lost when the grown copy counts, and is not in its place: the copy before it is loaded
+// (pool.placed-before-used).
+TEST_F(Growth, AGrownCopyThatMemoryHasLostIsNone) {
+  const std::string before = path + ".before", next = durable + ".next";
+  for (const char* part : {"", ".mem1"}) fs::copy_file(durable + part, before + part);
+  grow();
+  for (const char* part : {"", ".mem2"}) fs::rename(durable + part, next + part);
+  for (const char* part : {"", ".mem1"}) fs::rename(before + part, durable + part);
+  lose_tmpfs();
+  ASSERT_NO_FATAL_FAILURE(reopen());
+  EXPECT_EQ(pool->memory_nodes(), 2u);
+  add_node(16, false);
+  EXPECT_FALSE(fs::exists(next)) << "or it would count when the pool has grown again";
+  nodes.clear();
+  lose_tmpfs();
+  bool whole = true;
+  EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
+  EXPECT_FALSE(whole);
+}
+
+// Else a process that dies while it grows leaves a copy of the last save that lacks the new memory node, and the copy's
+// place would be taken for that of the grown pool.
+TEST_F(Growth, ACopyThatCountsTakesItsPlaceBeforeThePoolGrows) {
+  const std::string before = path + ".before", next = durable + ".next";
+  add_node(16, false);
+  for (const char* part : {"", ".mem1"}) fs::copy_file(durable + part, before + part);
+  leave(*nodes.back());
+  nodes.clear();
+  for (const char* part : {"", ".mem1"}) {
+    fs::rename(durable + part, next + part);
+    fs::rename(before + part, durable + part);
+  }
+  fs::create_directory(next + ".mem2");  // it dies when the memory node is counted
+  grow_unsaved(".next.mem2");
+  fs::remove(next + ".mem2");
+  const auto saved = outline_pool(durable.c_str(), &problem);
+  ASSERT_TRUE(saved.ok()) << problem.text;
+  EXPECT_EQ(saved->saves, pool->saves());
+  add_node(16, false);
+  nodes.clear();
+  lose_tmpfs();
+  bool whole = true;
+  EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
+  EXPECT_FALSE(whole);
+  const auto made = outline_pool((path + ".restart").c_str(), &problem);
+  ASSERT_TRUE(made.ok()) << problem.text;
+  EXPECT_EQ(made->memory_nodes, 3u) << "the journal has it still";
+}
+
 TEST_F(Growth, ACopyWithoutOneOfItsFilesIsNoneThatSaves) {
   fs::remove(durable + ".mem1");
   EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
