@@ -2,6 +2,7 @@
 //
 //   <pool>.restart, and those of the other memory nodes
 #include <fcntl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,9 @@ namespace {
 
 // More saves than can have failed behind the copy's: entries of the journal may name them (pool.journal-until-saved).
 constexpr uint64_t kSavesThatFailed = 1 << 20;
+
+// pool.made-tells-itself.  Few enough for millions of restarts.
+constexpr uint64_t kSavesApart = uint64_t{1} << 40;
 
 Errc restart_error(const char* what, const char* path, Problem* problem) {
   return problem->set(Errc::kSystem, "cannot %s %s: %s", what, path, strerror(errno));
@@ -124,7 +128,9 @@ Status LocalPool::end_restart(const PoolFiles& files, uint64_t incarnations, Pro
     if (!pool) return pool.error();
     NodeTable& table = (*pool)->table();
     if (table.next_incarnation.load() < incarnations) table.next_incarnation.store(incarnations);
-    (*pool)->header().saves += kSavesThatFailed;
+    uint64_t any;
+    if (getrandom(&any, sizeof any, 0) != ssize_t(sizeof any)) return restart_error("number", path.text, problem);
+    (*pool)->header().saves += kSavesThatFailed + any % kSavesApart;
     GCL_TRY((*pool)->save(problem));
     count = (*pool)->memory_nodes();
   }

@@ -153,6 +153,22 @@ TEST_F(PoolRestart, ItTakesTheLostOnesPlace) {
   expect_pages(files(), kNew, "on the disk");
 }
 
+// A restored cluster is made out of the same copy as the one that the backup is of (pool.made-tells-itself).
+TEST_F(PoolRestart, TwoThatAreMadeOutOfOneCopyAreOfDifferentSaves) {
+  std::map<uint64_t, int> found;
+  for (int i = 0; i < 2; ++i) {
+    for (const fs::path& file : left_of(path)) fs::remove(file);
+    for (const auto& [k, bytes] : copy) set_contents(part(durable, k), bytes);
+    set_contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text, journal);
+    EXPECT_FALSE(begin());
+    change();
+    end();
+    expect_done(kNew, "made");
+    ++found[outline_pool(durable.c_str(), &problem)->saves];
+  }
+  EXPECT_EQ(found.size(), 2u);
+}
+
 TEST_F(PoolRestart, NoIncarnationIsGivenTwice) {
   for (const uint64_t by_logs : {kIncarnations, uint64_t{1}}) {  // what the copy itself says stays
     EXPECT_FALSE(begin());
