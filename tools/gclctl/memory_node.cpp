@@ -83,7 +83,9 @@ void make_cluster_key(const Cluster& c) {
   if (getrandom(secret, sizeof secret, 0) != ssize_t(sizeof secret)) fail("no random bytes: {}", strerror(errno));
   const std::string text = fmt::format("{:02x}\n", fmt::join(secret, ""));
   const int fd = open(cluster_key(c).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 || write(fd, text.data(), text.size()) != ssize_t(text.size()) || close(fd) != 0)
+  const coherence::File file(fd);
+  if (fd < 0 || write(fd, text.data(), text.size()) != ssize_t(text.size()) || fsync(fd) != 0 ||
+      !coherence::sync_directory_of(cluster_key(c).c_str()))  // a plan may have it on another disk than the cluster's
     fail("cannot write {}: {}", cluster_key(c), strerror(errno));
 }
 

@@ -80,7 +80,9 @@ class NewPoint {
   std::map<int, std::string> read_lives() const {
     std::map<int, std::string> lives;
     for (const int k : c_.chosen(0)) {
-      std::ifstream in(c_.data(k) / "gcl_ddl" / "life", std::ios::binary);
+      const fs::path file = c_.data(k) / "gcl_ddl" / "life";
+      std::ifstream in(file, std::ios::binary);
+      if (!in) fail("cannot read {}", file.string());
       lives[k] = {std::istreambuf_iterator<char>(in), {}};
     }
     return lives;
@@ -89,14 +91,16 @@ class NewPoint {
   void write(const Cut& cut, const std::map<int, std::string>& lives) {
     place_ = archive_ / kPoints / point_.time;
     fresh_ = place_.string() + ".new";
-    fs::create_directories(place_.parent_path());
+    if (fs::create_directories(place_.parent_path())) sync_path(archive_);
     fs::remove_all(fresh_);
     fs::create_directory(fresh_);
     const fs::path journal = coherence::BesideCopy(c_.saved_pool().c_str(), coherence::BesideCopy::kJournal).text;
     point_.files[journal.filename()] =
         copy_open_file(*open_to_read(journal), fresh_ / journal.filename(), cut.journal_bytes);
     for (const auto& [k, life] : lives) {
-      std::ofstream(fresh_ / life_name(k), std::ios::binary) << life;
+      std::ofstream out(fresh_ / life_name(k), std::ios::binary);
+      out << life;
+      if (!out.flush()) fail("cannot write {}", (fresh_ / life_name(k)).string());
       sync_path(fresh_ / life_name(k));
       point_.files[life_name(k)] = sum_of(fresh_ / life_name(k));
     }

@@ -144,15 +144,20 @@ Status ServedPart::write_copy(uint64_t saves, Problem* problem) {
 Status ServedPart::place_copy(Problem* problem) {
   const LocalPool::NextCopy next(saved_.c_str());
   const MemoryPath from(next.text, id_.value), to(saved_.c_str(), id_.value);
-  if (rename(from.text, to.text) == 0 && sync_directory_of(to.text)) return {};
-  const int error = errno;
+  if (rename(from.text, to.text) != 0) {
+    const int error = errno;
+    if (error != ENOENT || !has_copy_in_place())
+      return problem->set(Errc::kSystem, "cannot rename %s: %s", from.text, strerror(error));
+  }
+  if (sync_directory_of(to.text)) return {};  // also of a process that died when it had renamed it
+  return problem->set(Errc::kSystem, "cannot sync the directory of %s: %s", to.text, strerror(errno));
+}
+
+bool ServedPart::has_copy_in_place() const {
   const auto there = std::make_unique<PoolHeader>();
   Problem ignored;
-  if (error == ENOENT && check_region(saved_.c_str(), id_.value, true, there.get(), &ignored) &&
-      there->saves == part_header().saves && there->pool_id == part_header().pool_id)
-    return {};  // it is in its place
-  errno = error;
-  return problem->set(Errc::kSystem, "cannot rename %s: %s", from.text, strerror(errno));
+  return check_region(saved_.c_str(), id_.value, true, there.get(), &ignored) && there->saves == part_header().saves &&
+         there->pool_id == part_header().pool_id;
 }
 
 }  // namespace coherence

@@ -49,6 +49,7 @@ class ServedPart final : public MemoryMap, public PartKeeper {
   Status make(const Spec&, const PoolHeader& pool, Problem*);
   Status map(const PoolHeader& pool, Problem*);
   std::byte* map_late(MemoryNodeId) noexcept override;
+  bool has_copy_in_place() const;
 
   const std::string pool_, saved_;  // memory node 0's names
   const MemoryNodeId id_;

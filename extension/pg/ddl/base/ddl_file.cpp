@@ -33,7 +33,9 @@ void replace_ddl_file(const char* name, const void* from, size_t bytes) {
   char path[MAXPGPATH], fresh[MAXPGPATH];
   path_of(name, path, "");
   path_of(name, fresh, ".new");
-  if (MakePGDirectory("gcl_ddl") < 0 && errno != EEXIST)
+  if (MakePGDirectory("gcl_ddl") == 0)
+    fsync_fname(".", true);
+  else if (errno != EEXIST)
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not create directory \"gcl_ddl\": %m")));
   const int fd = OpenTransientFile(fresh, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
   if (fd < 0) ereport(ERROR, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", fresh)));
