@@ -153,6 +153,8 @@ Result<std::unique_ptr<DeltaPages>> DeltaPages::open(const char* durable_path,
   if (!delta->file_.open())
     return errno == ENOENT ? problem->set(Errc::kNotFound, "there is no %s, which the checkpoint needs", path.text)
                            : file_error("open", path.text, problem);
+  if (!coherence::sync_directory_of(path.text))  // checkpoint.name-durable-first
+    return file_error("sync the directory of", path.text, problem);
   for (const Checkpoint::Page& one : pages) delta->at_[one.page.raw] = {one.slot, one.checksum};
   delta->find_free();
   return delta;

@@ -12,6 +12,9 @@
 // checkpoint.replaced-as-whole: A page's new image goes where no image of the checkpoint before lies.  The new
 //     checkpoint takes the old one's place by its name, when its images are on the disk.  So there is one, whole, at
 //     any moment, and nothing is needed of what was cut off.
+// checkpoint.name-durable-first: A process that reads a checkpoint syncs its directory before it gives up anything that
+//     only the one before needs: images of pages (DeltaPages::open), or logs.  The process that wrote it may have died
+//     when it had its name, and before that was on the disk.
 // checkpoint.counts-until-saved: It says on which save of which pool it stands; on no other it counts.
 //
 //   auto there = read_checkpoint(durable, pool_id, saves, &problem);
@@ -78,7 +81,8 @@ coherence::Status write_checkpoint(const char* durable_path, const Checkpoint&, 
 // The images.
 class DeltaPages {
  public:
-  // `pages` of the checkpoint that is there; none, if the file is not needed yet.  kSystem, kNotFound: it is gone.
+  // `pages` of the checkpoint that is there, which was read before; none, if the file is not needed yet.  kSystem,
+  // kNotFound: it is gone.
   static coherence::Result<std::unique_ptr<DeltaPages>> open(const char* durable_path,
                                                              const std::vector<Checkpoint::Page>& pages,
                                                              coherence::Problem*);

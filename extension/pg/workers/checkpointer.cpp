@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "coherence/region/pool_outline.hpp"
 #include "coherence/region/since_save.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
@@ -159,6 +161,9 @@ coherence::Result<uint64_t> needed_from(coherence::Problem* problem) {
   if (!copy) return copy.error();
   const auto there = recovery::read_checkpoint(durable_path(), copy->pool_id, copy->saves, problem);
   if (!there) return there.error();
+  if (!coherence::sync_directory_of(durable_path()))  // checkpoint.name-durable-first
+    return problem->set(coherence::Errc::kSystem, "cannot sync the directory of %s: %s", durable_path(),
+                        strerror(errno));
   const uint64_t self = node_pool()->node().value, incarnation = node_pool()->coherence_node().incarnation();
   for (const recovery::Checkpoint::Log& log : there->logs)
     if (log.node == self && log.after < incarnation && incarnation <= log.upto) return log.position;

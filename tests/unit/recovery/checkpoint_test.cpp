@@ -3,6 +3,8 @@
 #include "recovery/checkpoint.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +14,19 @@
 
 #include "coherence/region/since_save.hpp"
 #include "tests/support/longer.hpp"
+
+namespace {
+
+std::vector<std::string> synced_files;  // and directories, by their names
+
+}  // namespace
+
+// The C library's, which is called in this program.
+extern "C" int fsync(int fd) {
+  std::error_code none;
+  synced_files.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none));
+  return int(syscall(SYS_fsync, fd));
+}
 
 namespace recovery {
 namespace {
@@ -130,6 +145,15 @@ TEST_F(CheckpointTest, SaveForgetsIt) {
   (void)open({})->finish(&problem_);
   coherence::forget_since_save(durable_.c_str());
   EXPECT_TRUE(fs::is_empty(directory_));
+}
+
+// checkpoint.name-durable-first.  A process may die when the checkpoint has its name, and before that is on the disk.
+TEST_F(CheckpointTest, ItsNameIsOnTheDiskBeforeImagesOfTheOneBeforeAreOverwritten) {
+  write(example());
+  (void)open({})->finish(&problem_);
+  synced_files.clear();
+  const auto delta = open(read().pages);
+  EXPECT_TRUE(std::ranges::count(synced_files, directory_) > 0);
 }
 
 // A process may die at any moment of many checkpoints: the images of the one that has its name are there.
