@@ -19,6 +19,8 @@ class LogSink {
   // Appends what a layer above has to say that no page tells, in that layer's own format.  In one process, what was
   // appended first is durable first.  Does not wait, and does not fail, either.
   virtual void note(std::span<const std::byte>) {}
+  // Everything that this process has noted is durable when it returns.  Waits for I/O.  REQUIRES: no page latch held.
+  virtual void flush_notes() {}
   // The number of this process's transaction that the log's own frame has beside a note; 0: none.
   virtual uint64_t number_beside_note() { return 0; }
   // Everything at or below is durable.  Cheap; any process of the node.

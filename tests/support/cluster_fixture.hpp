@@ -54,6 +54,11 @@ class MemoryLog final : public bufmgr::LogSink {
     end_ += bytes.size();
     if (!lazy_) flushed_.store(end_);
   }
+  void flush_notes() override {
+    if (on_flush_) on_flush_();
+    std::lock_guard hold(mutex_);
+    flushed_.store(end_);
+  }
   coherence::Lsn flushed() override {
     if (on_look_) on_look_();
     return {flushed_.load()};
@@ -75,6 +80,12 @@ class MemoryLog final : public bufmgr::LogSink {
   void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
   // Called by a session that is at work on a record (log.work-is-marked).  REQUIRES: as above.
   void set_on_append(std::function<void()> on_append) { on_append_ = std::move(on_append); }
+  // Called by a session that has its notes flushed, before they are.  REQUIRES: as above.
+  void set_on_flush(std::function<void()> on_flush) { on_flush_ = std::move(on_flush); }
+  coherence::Lsn end() {
+    std::lock_guard hold(mutex_);
+    return {end_};
+  }
   std::vector<std::vector<std::byte>> records() {
     std::lock_guard hold(mutex_);
     return records_;
@@ -99,7 +110,7 @@ class MemoryLog final : public bufmgr::LogSink {
   std::atomic<uint64_t> flushed_{0}, requests_{0};
   std::atomic<bool> stuck_{false};
   std::atomic<coherence::Node*> node_{nullptr};
-  std::function<void()> on_look_, on_append_;
+  std::function<void()> on_look_, on_append_, on_flush_;
 };
 
 // Interrupts that a test switches on.

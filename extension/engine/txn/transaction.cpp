@@ -216,7 +216,10 @@ Status TxnSystem::prepare(uint64_t host_xid) {
   if (pool_.fenced()) return Errc::kFenced;
   GCL_TRY(session_.wait_ring_complete());  // log.ring-before-prepared
   note_commit();
-  if (host_xid != 0) GCL_TRY(publish_prepared(host_xid));
+  if (host_xid != 0) {
+    if (txn_.own_.size() > 1) pool_.log().flush_notes();  // txn.savepoints-durable-first
+    GCL_TRY(publish_prepared(host_xid));
+  }
   txn_.prepared_ = true;
   return {};
 }

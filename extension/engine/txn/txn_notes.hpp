@@ -7,6 +7,9 @@
 //     number of it, before the host's commit record.  They have committed if that record is there, and a note of
 //     them; ids in use of which there is no such note were rolled back.  A transaction with many savepoints has
 //     several notes.
+// txn.savepoints-durable-first: The notes of a transaction with savepoints are durable before it is PREPARED.  A
+//     process that decides it in place of its server names its first id alone, and a restart finds the others in the
+//     notes (restart.verdict-beats-log).
 //
 //   note      kind          1 byte
 //             kReserved:    the highest sequence                                varint

@@ -45,7 +45,12 @@ const char* identify(uint8 info) {
 class WalSink final : public bufmgr::LogSink {
  public:
   coherence::Lsn append(std::span<const std::byte> record) override { return insert(kMiniTransaction, record); }
-  void note(std::span<const std::byte> bytes) override { (void)insert(kNote, bytes); }
+  void note(std::span<const std::byte> bytes) override { noted_ = insert(kNote, bytes).value; }
+  void flush_notes() override {
+    START_CRIT_SECTION();  // an ERROR must not leave: it is called from below
+    XLogFlush(noted_);
+    END_CRIT_SECTION();
+  }
   uint64_t number_beside_note() override { return GetCurrentTransactionIdIfAny(); }  // xl_xid
   coherence::Lsn flushed() override { return {held_back(GetFlushRecPtr(nullptr))}; }
   void request_flush(coherence::Lsn lsn) override {
@@ -67,6 +72,8 @@ class WalSink final : public bufmgr::LogSink {
     END_CRIT_SECTION();
     return {end};
   }
+
+  XLogRecPtr noted_ = 0;  // up to there, by this process
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "bufmgr/log/log_sink.hpp"
 #include "tests/support/longer.hpp"
-#include "tests/unit/engine/engine_fixture.hpp"
+#include "tests/unit/engine/txn/leftovers_fixture.hpp"
 
 namespace engine_test {
 namespace {
@@ -125,6 +125,30 @@ TEST_F(TxnNotes, ATransactionWithManySavepointsHasSeveral) {
   commit(worker);
   expect_notes_right();
   EXPECT_EQ(std::ranges::count(notes(1), TxnNote::kCommits, &TxnNote::kind), 3);
+}
+
+// txn.savepoints-durable-first
+TEST(TxnNotesDurable, BeforeATransactionWithSavepointsIsInDoubtItsIdsAreOnTheDisk) {
+  Engine engine({.cluster = {.nodes = 1, .lazy_log = true}});
+  gcl_test::MemoryLog& log = engine.cluster().log(0);
+  for (const int savepoints : {0, 1, 3 * int(TxnNote::kIdsMax)}) {
+    Worker worker(engine, 0);
+    const TxnId top = *worker->id_for_write();
+    for (int i = 0; i < savepoints; ++i) {
+      ASSERT_TRUE(worker->sub_begin(2).ok());
+      ASSERT_TRUE(worker->id_for_write().ok());
+      worker->sub_commit(2);
+    }
+    int flushes = 0;
+    log.set_on_flush([&] {
+      ++flushes;
+      EXPECT_EQ(state_of(worker, top), TxnState::kActive);
+    });
+    ASSERT_TRUE(worker->prepare(700).ok());
+    EXPECT_EQ(flushes, savepoints == 0 ? 0 : 1);
+    EXPECT_EQ(log.flushed() == log.end(), savepoints > 0);
+    worker.abort();
+  }
 }
 
 TEST(TxnNote, OtherBytesAreRefused) {
