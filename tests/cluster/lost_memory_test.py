@@ -250,16 +250,18 @@ class LostMemory(unittest.TestCase):
     def test_what_was_in_doubt(self):
         """Decided by its server's log, or as an administrator has decided; and as all had seen it where it was not in doubt."""
         self.make(STOP_POINTS)
-        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl; INSERT INTO t SELECT i, 'old' FROM generate_series(1, 6) i")
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl; INSERT INTO t SELECT i, 'old' FROM generate_series(1, 7) i")
         self.cluster.sql(2, "CREATE TABLE own (a int) USING heap")
         cases = ((1, "xact_locally_committed", True, None, "new"), (2, "xact_prepared", True, None, "old"),
                  (3, "xact_locally_committed", True, False, "old"), (4, "xact_prepared", True, True, "new"),
                  # Of gcl tables alone: survivors roll it back, whatever its server's log says.
-                 (5, "xact_locally_committed", False, None, "old"), (6, "xact_prepared", False, None, "old"))
+                 (5, "xact_locally_committed", False, None, "old"), (6, "xact_prepared", False, None, "old"),
+                 (7, "xact_prepared", True, True, "new"))  # with a savepoint (txn.savepoints-durable-first)
         for id_, point, mixed, decided, expected in cases:
             with self.subTest(point=point, mixed=mixed, decided=decided):
                 session = self.cluster.session(2)
-                session.run(f"BEGIN; UPDATE t SET v = 'new' WHERE id = {id_}" + ("; INSERT INTO own VALUES (1)" if mixed else ""))
+                begin = "BEGIN; UPDATE t SET v = v WHERE id = 1; SAVEPOINT s" if id_ == 7 else "BEGIN"
+                session.run(f"{begin}; UPDATE t SET v = 'new' WHERE id = {id_}" + ("; INSERT INTO own VALUES (1)" if mixed else ""))
                 pid = session.pid()
                 Stops(self.cluster).attach(2, point, pid)
                 session.send("COMMIT")

@@ -56,6 +56,8 @@ coherence::Status CommitEvidence::note(std::span<const std::byte> bytes, uint64_
   if (read->host_xid == 0) return {};  // no record of the host's can say that it committed
   Ids& ids = pending_[read->host_xid];
   ids.insert(ids.end(), read->sequences.begin(), read->sequences.end());
+  if (decided_.contains(ids.front()))  // its log may have nothing more to say
+    for (const uint64_t sequence : read->sequences) set(sequence, true);
   return {};
 }
 

@@ -132,15 +132,18 @@ TEST_F(Evidence, AVerdictBeatsTheLogAndADecisionToCommitBeatsIt) {
 
 // Its server never came back to write a record, or lost it in its crash.
 TEST_F(Evidence, ADecisionToCommitNeedsNoRecordOfTheHosts) {
-  for (int when = 0; when < 4; ++when) {
-    evidence_ = {};
-    if (when == 0) evidence_.commit(10);
-    noted(7, {10, 11});
-    if (when == 1) evidence_.commit(10);
-    evidence_.host_restarted();
-    if (when == 2) evidence_.commit(10);
-    EXPECT_EQ(all(), when < 3 ? (Ids{10, 11}) : Ids{}) << when;
-  }
+  for (const bool restarts : {false, true})
+    for (int when = 0; when < 5; ++when) {
+      evidence_ = {};
+      if (when == 0) evidence_.commit(10);
+      noted(7, {10, 11});
+      if (when == 1) evidence_.commit(10);
+      noted(7, {12});
+      if (when == 2) evidence_.commit(10);
+      if (restarts) evidence_.host_restarted();
+      if (when == 3) evidence_.commit(10);
+      EXPECT_EQ(all(), when < 4 ? (Ids{10, 11, 12}) : Ids{}) << restarts << when;
+    }
 }
 
 // What was written down goes on as if nothing had been.
