@@ -8,6 +8,9 @@
 //     records, and the hole.
 // journal.verdicts-beat-logs: What survivors, an administrator, or a server that is back make of ids that ran or
 //     were PREPARED is here before it is done: a node's log may say otherwise, or no longer say it.
+// journal.doubts-before-join: What a node's former incarnation left in doubt is decided, and its decision is here,
+//     before the node's join is.  From there on a restart asks the node's log what became of its ids, and that may have
+//     lost it: a checkpoint had it, and was forgotten by the save that the join follows.
 //
 //   const auto history = read_history(durable_path, pool_id, saves, &problem);
 //   if (history->of(node).counts(sequence)) ...

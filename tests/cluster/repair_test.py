@@ -6,6 +6,7 @@ was told is kept here, outside of the cluster.
 import contextlib
 import os
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -28,6 +29,7 @@ ALONE_MAX = 30.0  # seconds until a process without its postmaster has ended
 ENDS_MAX = 30.0  # seconds until a server that stops in order has ended
 TURNS_MAX = 300.0  # seconds of turns that may miss a moment, if they do
 LAUNCHER = "gcl ddl launcher"
+JOIN, DECISION = 16, 18  # kinds of the journal's entries (recovery/restart_journal.cpp)
 
 
 def children_of(postmaster):
@@ -470,6 +472,17 @@ class InDoubt(unittest.TestCase):
         self.assertEqual([seen[0]] * 3, seen)
         return seen[0] == [str(v)], self.cluster.sql(2, f"SELECT count(*) FROM own WHERE v = {v}") == ["1"]
 
+    def journal(self):
+        """The kinds of the entries that the pool's journal has, in order (coherence/region/pool_journal.cpp)."""
+        with open(f"{self.cluster.dir}/pool.saved.journal", "rb") as file:
+            entries = file.read()
+        at, kinds = 0, []
+        while at < len(entries):
+            length, kind = struct.unpack_from("=QI", entries, at + 24)
+            kinds.append(kind)
+            at += 40 + length
+        return kinds
+
     def waits_for_it(self, v, committed):
         """It holds its row until its server is back, and a session that waits can give up."""
         eventually(lambda: self.cluster.sql(1, "SELECT node FROM gcl_in_doubt") == ["2"])
@@ -488,6 +501,7 @@ class InDoubt(unittest.TestCase):
         self.assertEqual(committed, patient.result(BACK_MAX) == [str(v)])
         self.assertEqual((committed, committed), self.outcome(v))
         self.assertEqual([[]] * 3, self.cluster.everywhere("SELECT * FROM gcl_in_doubt"))
+        self.assertEqual([DECISION, JOIN], [kind for kind in self.journal() if kind in (DECISION, JOIN)][-2:])
 
     BOTH = ("UPDATE shared SET v = {v} WHERE id = 1", "INSERT INTO own VALUES ({v})")
 

@@ -120,6 +120,9 @@ class TxnSystem {
   // says what became of transactions that are in doubt; without it, or when it cannot tell, they are an error (without:
   // kCorrupt).
   Status join(HostCommits* host = nullptr);
+  // What join() does first; earlier, for a host that notes its join elsewhere (journal.doubts-before-join).  It changes
+  // no page.
+  Status resolve_former_incarnation(HostCommits* host);
   // Stops counting for the horizon.  REQUIRES: no session of the node has a snapshot or a transaction.
   void leave() noexcept;
   // Publishes the node's bound, refreshes its horizon, truncates the status log, and wakes the sleepers that are behind
@@ -314,7 +317,6 @@ class TxnSystem {
   Result<Bounds> publish_bound(uint64_t clock_before = 0);
   void rouse() noexcept;  // the member worker of this node
   Status extend_reserved();
-  Status resolve_former_incarnation(HostCommits* host);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
   Status truncate_log();
   Status freeze();

@@ -1,6 +1,5 @@
 #include "extension/pg/runtime/kept_wal.hpp"
 
-#include "extension/engine/txn/leftovers.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/journal.hpp"
 #include "extension/pg/runtime/node.hpp"
@@ -124,15 +123,6 @@ bool has_joined() {
   return *joined;
 }
 
-// What this node's former incarnation left in doubt is decided when the node has joined; until that is in the journal,
-// this server's WAL has the only evidence of it.
-bool has_doubts() {
-  const auto found =
-      pg_entry([&] { return engine::Leftovers(session().memory(), txns().words(), node_pool()->node()).in_doubt(); });
-  if (!found) raise(found.error(), nullptr);
-  return !found->empty();
-}
-
 void note_join(XLogRecPtr from) {
   bufmgr::BufferPool& pool = *node_pool();
   const recovery::Join join{.node = pool.node(),
@@ -170,7 +160,7 @@ void keep_wal() {
   if (node_pool()->coherence_pool().durable_path() == nullptr) return;
   const XLogRecPtr before_us = GetRedoRecPtr();
   PG_TRY();
-  { note_join(keep_from(before_us, has_joined() || has_doubts())); }
+  { note_join(keep_from(before_us, has_joined())); }
   PG_CATCH();
   {
     node_state()->join_fails.store(true, std::memory_order_relaxed);

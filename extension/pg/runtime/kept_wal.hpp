@@ -5,9 +5,9 @@
 //
 // runtime.wal-kept-since-save: A node is not ready, so writes no record of ours, before its slot is on disk and its
 //     join is in the journal, with the position from which on the slot keeps WAL.  The slot moves forward only at the
-//     first join since the pool was last saved, if nothing of the node is in doubt: the save has all that was written
-//     before.  So all records of ours that
-//     a save lacks are behind the slot's position.
+//     first join since the pool was last saved: the save has all that was written before, and the journal what of it
+//     was in doubt (journal.doubts-before-join).  So all records of ours that a save lacks are behind the slot's
+//     position.
 #pragma once
 
 #include <cstdint>

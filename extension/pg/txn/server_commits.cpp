@@ -2,8 +2,11 @@
 
 #include "extension/pg/boundary/pg.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/journal.hpp"
+#include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/orphan.hpp"
+#include "extension/pg/runtime/until_done.hpp"
 
 extern "C" {
 #include "access/transam.h"
@@ -79,6 +82,24 @@ bool ServerCommits::was_decided(uint64_t host_xid, bool committed) {
             errhint("Bring these tables into line by hand."));
   });
   return true;
+}
+
+void decide_doubts(CommitLog log) {
+  std::atomic<Doubts>& doubts = node_state()->doubts;
+  Doubts open = Doubts::kOpen;
+  const bool decides = doubts.compare_exchange_strong(open, Doubts::kBeingDecided);
+  ServerCommits commits(decides ? log : CommitLog::kForeign, *node_pool());
+  PG_TRY();
+  {
+    until_ok(nullptr, [&] { return txns().resolve_former_incarnation(&commits); });
+  }
+  PG_CATCH();
+  {
+    doubts.store(decides ? Doubts::kOpen : Doubts::kOver);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+  doubts.store(Doubts::kOver, std::memory_order_release);  // pairs with wait_until_doubts_are_over()
 }
 
 }  // namespace gcl

@@ -30,4 +30,8 @@ class ServerCommits final : public engine::HostCommits {
   bufmgr::BufferPool& pool_;
 };
 
+// Decides what the former incarnation of this node left in doubt (extension.doubts-decided-first).  By the member
+// worker; by the next one again, if this one fails, as long as no commit has gone on meanwhile.
+void decide_doubts(CommitLog);
+
 }  // namespace gcl

@@ -236,15 +236,10 @@ CommitLog commit_log_of(DataDirectory directory) {
 
 void join_transactions() {
   if (node().ready.load(std::memory_order_acquire)) return;  // a restarted worker
+  decide_doubts(commit_log_of(data_directory()));            // journal.doubts-before-join
   keep_wal();                                                // runtime.wal-kept-since-save
-  // Once in the server's life (extension.doubts-decided-first): a worker that failed at it does not try again.
-  Doubts open = Doubts::kOpen;
-  const bool decides = node().doubts.compare_exchange_strong(open, Doubts::kBeingDecided);
-  if (!decides) node().doubts.store(Doubts::kOver);
-  ServerCommits commits(decides ? commit_log_of(data_directory()) : CommitLog::kForeign, *node_pool());
-  until_ok(nullptr, [&] { return txns().join(&commits); });
-  node().doubts.store(Doubts::kOver, std::memory_order_release);  // pairs with wait_until_doubts_are_over()
-  node().ready.store(true, std::memory_order_release);            // pairs with wait_until_ready()
+  until_ok(nullptr, [] { return txns().join(); });
+  node().ready.store(true, std::memory_order_release);  // pairs with wait_until_ready()
 }
 
 // workers.member-sleeps
