@@ -3,6 +3,8 @@ client was told is lost (gclctl.restart-from-logs).
 
 Environment: ROUNDS, how often.
 """
+import contextlib
+import glob
 import os
 import random
 import re
@@ -193,15 +195,30 @@ class LostMemory(unittest.TestCase):
         self.cluster.stop()
         self.assertEqual([], [name for name in os.listdir(self.cluster.dir) if name.startswith("removed")])
 
+    def end_of_ring(self, k):
+        said = self.cluster.ctl("inspect", "ring", self.cluster.dir, "--node", str(k)).stdout
+        return int(re.search(r"the last one ends at (\d+)", said)[1])
+
+    def flushed(self, k):
+        return self.cluster.sql(k, "SELECT pg_current_wal_flush_lsn()")
+
     def test_ids_that_the_dead_ones_log_does_not_know(self):
         """Its ring in the pool is ahead of its log: what it had done and not committed stays undone, and its ids are not used again."""
-        self.make("autovacuum=off")  # whose commits flush the log
+        # Nothing flushes the log but what a client commits.
+        self.make("autovacuum=off", "wal_writer_delay=10s", "wal_writer_flush_after=1GB")
         self.cluster.sql(1, "CREATE TABLE t (v text) USING gcl")
         self.cluster.stop()
-        self.cluster.start()
-        victim = self.cluster.session(3)
-        victim.run("BEGIN; INSERT INTO t VALUES ('not committed')")  # the first ids since its start, whose note is not flushed
-        time.sleep(1.5)  # its provider brings redo to the pool, and flushes nothing
+        for _ in range(10):
+            self.cluster.start()
+            before, flushed = self.end_of_ring(3), self.flushed(3)
+            victim = self.cluster.session(3)
+            victim.run("BEGIN; INSERT INTO t VALUES ('not committed')")  # the first ids since its start, whose note is not flushed
+            eventually(lambda: self.end_of_ring(3) > before)  # its provider brings redo to the pool
+            if self.flushed(3) == flushed:
+                break
+            self.cluster.stop(3)  # on a slow machine the server did, as it does from time to time
+        else:
+            self.fail("the log was flushed each time")
         self.cluster.kill_all(3)
         state = "SELECT state FROM gcl_stat_cluster WHERE node = 3"
         eventually(lambda: self.cluster.sql(1, state) != ["live"])
@@ -344,24 +361,41 @@ class LostMemory(unittest.TestCase):
             page = file.read(8192)
         return 40 + (int.from_bytes(page[16:20], "little") + 7) // 8 * 8 + 30
 
+    def half_made(self):
+        """The files of a pool that is being made, or was when gclctl died; each with what tells it from a former one's."""
+        found = set()
+        for path in glob.glob(f"{self.cluster.dir}/*restart*") + glob.glob(f"{self.cluster.pool_dir()}/*restart*"):
+            with contextlib.suppress(FileNotFoundError):
+                file = os.stat(path)
+                found.add((path, file.st_ino, file.st_ctime_ns))
+        return found
+
     def test_it_is_begun_again(self):
-        """gclctl dies in the middle, at any moment."""
+        """gclctl dies in the middle, at any moment; and in every other round when the files of the new pool have just begun."""
         self.make(memory_nodes=2)
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, pad text) USING gcl")
         self.cluster.sql(2, "INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 20000) i")
         self.lose()
-        took, chance = 2.0, random.Random(1)
+        took, chance, half = 2.0, random.Random(1), 0
         for number in range(12):
-            process = subprocess.Popen([os.environ["GCLCTL"], "start", self.cluster.dir], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            time.sleep(chance.random() * took)
+            former = self.half_made()
+            process = subprocess.Popen([os.environ["GCLCTL"], "start", self.cluster.dir], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       text=True, start_new_session=True)
+            if number % 2:
+                eventually(lambda: self.half_made() - former or process.poll() is not None)
+            else:
+                time.sleep(chance.random() * took)
             if process.poll() is None and not os.path.exists(f"{self.cluster.pool_dir()}/pool"):
-                process.send_signal(signal.SIGKILL)
-            said = process.communicate(timeout=120)[0]
+                os.killpg(process.pid, signal.SIGKILL)  # as root, it works in a child of another account
+            said = process.communicate(timeout=120)[0]  # when all of them have ended
+            half += not os.path.exists(f"{self.cluster.pool_dir()}/pool") and bool(self.half_made() - former)
             if WHOLE in said or os.path.exists(f"{self.cluster.pool_dir()}/pool"):
                 eventually(lambda: all(self.cluster.ctl("start", self.cluster.dir, check=False).returncode == 0 for _ in (1,)), 60)
                 self.assertEqual([["20000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
                 self.cluster.sql(3, f"UPDATE t SET pad = 'round {number}' WHERE id = {number}")
                 self.lose()
+        print(f"{half} of 12 left a pool half made", flush=True)
+        self.assertGreater(half, 0)
         self.start()
         self.assertEqual([["20000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
         deaths.assert_in_order(self, self.cluster, "t")
