@@ -3,6 +3,7 @@ import contextlib
 import ctypes
 import glob
 import os
+import re
 import signal
 import time
 import unittest
@@ -10,6 +11,9 @@ import unittest
 import deaths
 from deaths import BANK, BankClient
 from harness import Cluster, SqlError, eventually, has_memory, together
+
+
+IS_DEAD = r": node 3 \(incarnation \d+\) is dead:"
 
 
 def process_of(cluster, number):
@@ -59,16 +63,22 @@ class LostMemoryNode(unittest.TestCase):
     def test_one_that_stands_still_holds_up_a_death_and_no_longer(self):
         os.kill(self.process(1), signal.SIGSTOP)
         try:
-            time.sleep(0.2)
             self.cluster.kill_all(3)
-            time.sleep(3)
-            self.assertNotEqual(["dead"], self.state(3), "what it sent before may still be carried out")
+            eventually(lambda: "waits to be certain that node 3 is dead for memory node 1" in self.memory_log())
+            self.assertNotRegex(self.memory_log(), IS_DEAD, "what it sent before may still be carried out")
+            eventually(lambda: self.state(3) != [])
+            self.assertEqual(["live"], self.state(3))
         finally:
             os.kill(self.process(1), signal.SIGCONT)
+        eventually(lambda: re.search(IS_DEAD, self.memory_log()))
         self.cluster.start()
         deaths.assert_all_work(self.clients, time.monotonic())
         deaths.stop(self, self.clients)
         deaths.assert_bank_kept(self, self.cluster, self.clients, "bank")
+
+    def memory_log(self):
+        with open(f"{self.cluster.dir}/memory0/log", encoding="utf-8", errors="replace") as log:
+            return log.read()
 
     def state(self, k):
         with contextlib.suppress(SqlError):  # its primaries may have been cut off, too
