@@ -135,6 +135,15 @@ class Session:
             look.close()
         return self.waits()
 
+    def waits_for(self, event):
+        """Waits until the statement sent is at that wait event of pg_stat_activity."""
+        at = f"SELECT wait_event FROM pg_stat_activity WHERE application_name = '{self.name}'"
+        look = Session(self.dsn)
+        try:
+            eventually(lambda: event in look.run(at))
+        finally:
+            look.close()
+
     def result(self, seconds=None):
         """The rows, one string each, columns separated by |."""
         seconds = seconds or self.answer_max
@@ -459,6 +468,13 @@ def horizon_passes(session):
     session.run("INSERT INTO horizon_probe VALUES (1)")
     session.run("DELETE FROM horizon_probe")
     eventually(lambda: re.search(r" [1-9]\d* removed", " ".join(session.run("VACUUM VERBOSE horizon_probe"))))
+
+
+def holds_back(session, k, pid):
+    """Waits until VACUUM on the session's primary is kept by the snapshot of process PID on primary K, and by no other, from
+    what the last two transactions have deleted."""
+    eventually(lambda: session.run("""SELECT string_agg(node || '|' || pid, ' ') FROM gcl_stat_horizon WHERE holds
+                                      HAVING min(bound_behind) >= 2""") == [f"{k}|{pid}"])
 
 
 def eventually(what, seconds=30.0):

@@ -1,9 +1,8 @@
 """A row whose partition key is updated goes on in another table; a session that waited for it hears that, as in PostgreSQL."""
 import re
-import time
 import unittest
 
-from harness import GO_ON, STAND_STILL, Cluster, SqlError, eventually
+from harness import GO_ON, STAND_STILL, Cluster, SqlError, eventually, holds_back
 
 
 PARTITIONED = """SET default_table_access_method = gcl;
@@ -53,10 +52,11 @@ class Partition(unittest.TestCase):
 
     def test_a_row_routed_to_a_partition_counts_though_the_query_names_only_the_parent(self):
         self.other.run("CREATE TABLE IF NOT EXISTS elsewhere (v int) USING gcl")
+        mover = self.mover.pid()
         self.mover.send("INSERT INTO p SELECT i, 1, CASE i WHEN 2 THEN stand_still() ELSE 0 END FROM generate_series(1, 2) i")
-        eventually(lambda: self.cluster.sql(1, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == ["1"])
+        self.mover.waits_for("PgSleep")
         self.other.run("INSERT INTO elsewhere SELECT 1 FROM generate_series(1, 50); DELETE FROM elsewhere")
-        time.sleep(0.5)
+        holds_back(self.other, 1, mover)
         removed = re.compile(r"(\d+) removed")
         self.assertEqual(["0"], removed.findall(" ".join(self.other.run("VACUUM VERBOSE elsewhere"))))
         gate = self.cluster.session(1)

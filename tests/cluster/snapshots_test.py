@@ -6,7 +6,7 @@ import tempfile
 import time
 import unittest
 
-from harness import GO_ON, LOAD_MAX, STAND_STILL, STAND_STILL_AGAIN, Cluster, Session, SqlError, eventually
+from harness import GO_ON, LOAD_MAX, STAND_STILL, STAND_STILL_AGAIN, Cluster, Session, SqlError, eventually, holds_back
 
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off"""
@@ -26,6 +26,7 @@ class Snapshots(unittest.TestCase):
 
     def setUp(self):
         self.one, self.two, self.gate = self.cluster.session(1), self.cluster.session(2), self.cluster.session(1)
+        self.pid = self.one.pid()
         for session in (self.gate, self.two, self.one):  # `one` first
             self.addCleanup(session.close)
         self.two.run("TRUNCATE g")
@@ -81,7 +82,7 @@ class Snapshots(unittest.TestCase):
 
     def assert_garbage_stays(self):
         self.make_garbage()
-        time.sleep(0.5)
+        holds_back(self.two, 1, self.pid)
         self.assertEqual(0, self.vacuumed())
 
     def test_an_idle_transaction_of_read_committed_holds_nothing_back(self):
@@ -209,11 +210,13 @@ class Exported(unittest.TestCase):
 
     def test_the_importer_alone_keeps_what_it_sees(self):
         self.one.run("INSERT INTO g SELECT 7 FROM generate_series(1, 50)")
+        importer = self.other.pid()
         self.imported(self.other, self.exported(self.one))
         self.one.run("COMMIT")
         self.two.run("DELETE FROM g WHERE v = 7")
+        self.two.run("INSERT INTO g VALUES (8)")
         removed = lambda: int(re.search(r"(\d+) removed", " ".join(self.two.run("VACUUM VERBOSE g"))).group(1))
-        time.sleep(0.5)
+        holds_back(self.two, 1, importer)
         self.assertEqual(0, removed())
         self.assertEqual("51", self.other.one("SELECT count(*) FROM g"))
         self.other.run("COMMIT")
