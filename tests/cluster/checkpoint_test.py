@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 import unittest
 
@@ -180,9 +179,18 @@ class Checkpoints(unittest.TestCase):
 
     # --- what dies, what is damaged -----------------------------------------------------------------------------------
 
+    def half_made(self, since):
+        """Images were written after `since`, and the checkpoint that names them was not."""
+        written = self.written(".delta")
+        return written > since and written > self.written(".checkpoint")
+
+    def written(self, ending):
+        return os.stat(self.saved(ending)).st_mtime_ns
+
     def test_killed_at_any_moment(self):
-        """The one before is whole, and the next goes on."""
-        self.make(cache="8MB")
+        """The one before is whole, and the next goes on: at a random moment; and in every other turn when its pages are written,
+        and it is not."""
+        self.make("gcl.checkpoint_timeout=0", cache="8MB")
         self.cluster.sql(1, BANK)
         clients = [BankClient(self.cluster, k, f"bank {k}") for k in PRIMARIES]
         for client in clients:
@@ -190,14 +198,28 @@ class Checkpoints(unittest.TestCase):
         chance = random.Random(1)
         try:
             deaths.assert_all_work(clients, time.monotonic())
-            for _ in range(40):
-                making = subprocess.Popen([GCLCTL, "checkpoint", self.cluster.dir], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                time.sleep(chance.random() * 0.08)
-                making.kill()
-                making.wait()
+            self.checkpoint()
+            halves = 0
+            for turn in range(400):
+                if halves >= 10 and turn >= 40:
+                    break
+                before = self.written(".delta")
+                making = subprocess.Popen([GCLCTL, "checkpoint", self.cluster.dir], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                          start_new_session=True)
+                if turn % 2:
+                    while making.poll() is None and not self.half_made(before):
+                        time.sleep(0.0002)
+                else:
+                    time.sleep(chance.random() * 0.08)
+                if making.poll() is None:
+                    os.killpg(making.pid, signal.SIGKILL)  # as root, it works in a child of another account
+                making.communicate(timeout=60)  # when both have ended
+                halves += self.half_made(before)
+            print(f"{halves} of {turn} were half made", flush=True)
+            self.assertGreaterEqual(halves, 10)
             deaths.assert_all_work(clients, time.monotonic())
             self.lose()
-            self.start()
+            self.assertIn("taken up", self.start())
         finally:
             for client in clients:
                 client.ended.set()
@@ -264,18 +286,32 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual([["3|2"]] * 3, self.cluster.everywhere(f"SELECT a, b FROM d{turn}"))
 
     def test_two_at_a_time(self):
-        self.make()
+        """The second says so, and leaves it to the first."""
+        self.make("gcl.checkpoint_timeout=0")
+        began = time.monotonic()
         self.cluster.sql(1, MANY)
-        codes = []
-        calls = [threading.Thread(target=lambda: codes.append(self.cluster.ctl("checkpoint", self.cluster.dir, check=False).returncode))
-                 for _ in range(4)]
-        for call in calls:
-            call.start()
-        for call in calls:
-            call.join()
-        self.assertIn(0, codes)
-        self.assertLessEqual(set(codes), {0, 2})
-        self.assertEqual(2, self.cluster.ctl("checkpoint", self.cluster.dir, check=False).returncode, "nothing is new")
+        self.checkpoint()
+        longest, chance, second = time.monotonic() - began, random.Random(3), None
+        for turn in range(100):
+            self.cluster.sql(2, f"UPDATE t SET v = 'turn {turn}'")
+            first = self.standing_still(chance.random() * longest)
+            if first is None:  # it took longer than others do
+                longest *= 0.9
+                continue
+            try:
+                second = self.cluster.ctl("checkpoint", self.cluster.dir, check=False)
+            finally:
+                os.killpg(first.pid, signal.SIGCONT)
+            code = first.wait(60)
+            if "another process makes a checkpoint" in second.stdout:
+                break
+            self.assertIn(code, (0, 2))  # before it had begun, or when it was done
+        else:
+            self.fail("none was stopped in the middle")
+        self.assertEqual((0, 2), (code, second.returncode), second)
+        nothing = self.cluster.ctl("checkpoint", self.cluster.dir, check=False)
+        self.assertEqual(2, nothing.returncode)
+        self.assertIn("nothing new", nothing.stdout)
 
     def damaged(self, ending):
         path = self.saved(ending)
