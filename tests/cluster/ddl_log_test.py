@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 import data_directory
-from harness import GCLCTL, Cluster, Session, SqlError, eventually
+from harness import GCLCTL, GO_ON, Cluster, Session, SqlError, eventually
 
 PREPARES = "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'gcl_prepare_copy.{}' AND pid <> pg_backend_pid()"
 KEPT = "SELECT kept_entries FROM gcl_stat_ddl_log_kept WHERE node = 1"
@@ -192,6 +192,12 @@ class Full(unittest.TestCase):
         cluster.sql(2, "CREATE TABLE own (a int)")
 
 
+WRITES_UNTIL_TOLD = """DO $$ DECLARE i int := 0; BEGIN
+  WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 99 AND granted) LOOP
+    i := i + 1; INSERT INTO t VALUES (-i); COMMIT; PERFORM pg_sleep(0.002);
+  END LOOP; END $$"""
+
+
 class Later(unittest.TestCase):
     """Primaries that come when the log's beginning is gone."""
 
@@ -224,9 +230,17 @@ class Later(unittest.TestCase):
         shutil.rmtree(f"{self.cluster.dir}/node3/data")
         # Changes made meanwhile are in the copy's log, which is replayed to its end before the copy serves.
         writer = self.cluster.session(1)
-        writer.send("DO $$ BEGIN FOR i IN 1..2000 LOOP INSERT INTO t VALUES (-i); COMMIT; PERFORM pg_sleep(0.002); END LOOP; END $$")
+        gate = self.cluster.session(1)
+        writer.send(WRITES_UNTIL_TOLD)
+        written = lambda: int(self.cluster.sql(2, "SELECT count(*) FROM t WHERE a < 0")[0])
+        eventually(lambda: written() > 0)
+        before = written()
         self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3")
+        self.assertGreater(written(), before)
+        self.assertTrue(writer.waits())
+        gate.run(GO_ON)
         writer.result()
+        gate.close()
         writer.run("DELETE FROM t WHERE a < 0")
         self.cluster.start(3)
         self.cluster.sql(3, "INSERT INTO t VALUES (3); CREATE ROLE found")

@@ -60,10 +60,11 @@ class DdlWorkers(unittest.TestCase):
             os.kill(pid, signal.SIGSTOP)
         try:
             session.send("CREATE TABLE meanwhile (a int) USING gcl")
-            self.assertTrue(session.waits(1))
+            session.waits_for("GclDdlAnswers")
             os.kill(postmaster, signal.SIGINT)  # is dealt with before what workers the launcher asked for
             os.kill(postmaster, signal.SIGCONT)
-            self.assertTrue(session.waits(1))
+            eventually(lambda: "received fast shutdown request" in self.cluster.log(2))
+            session.waits_for("GclDdlAnswers")
         finally:
             for pid in (postmaster, slow):
                 os.kill(pid, signal.SIGCONT)
@@ -102,7 +103,7 @@ class DdlWorkers(unittest.TestCase):
                 1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE UNIQUE%'") == ["1"]))
             self.end(2, "apply")
             session.send("INSERT INTO t VALUES (2, 1)")
-            self.assertTrue(session.waits(1))
+            self.assertTrue(session.blocked())
         finally:
             self.let_commits_end()
         coordinator.result()

@@ -312,7 +312,8 @@ class Orphan(unittest.TestCase):
         session.run("SET work_mem = '1GB'; SELECT count(*) FROM t")
         pid = int(session.one("SELECT pg_backend_pid()"))
         session.send("SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a + b < 0")
-        time.sleep(0.5)
+        runs = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND query LIKE '%generate_series%'"
+        eventually(lambda: self.cluster.sql(2, runs) == ["1"])
         self.cluster.kill_all(2, but=pid)
         give(signal.SIGCONT, pid)
         eventually(lambda: not has_memory(pid), ALONE_MAX)
