@@ -30,14 +30,22 @@ class CutOff(unittest.TestCase):
         """No view shows it: it is not PostgreSQL's."""
         return processes.of_kinds(self.cluster, 2)["gcl network worker"][0]
 
-    def stands_still_for_too_long(self, *but):
-        """The network worker does, until memory node 0 has given its primary up.  `but`: processes that still stand
-        still then."""
+    def stands_still_for_too_long(self, *but, then=lambda: None):
+        """The network worker does, until memory node 0 has given its primary up; and until `then` has been called.  `but`:
+        processes that still stand still afterwards."""
         worker = self.network_worker()
         give(signal.SIGSTOP, worker, *but)
-        time.sleep(LEASE + 0.5)
         eventually(lambda: re.search(r": node 2 \(incarnation \d+\) is dead:", self.memory_log()))
+        then()
         give(signal.SIGCONT, worker)
+
+    def sessions_hear(self):
+        """Whether they do that their primary is cut off."""
+        try:
+            self.cluster.sql(2, "SELECT v FROM t")
+        except SqlError as error:
+            return "was cut off from the gcl pool" in str(error)
+        return False
 
     def memory_log(self):
         with open(f"{self.cluster.dir}/memory0/log", encoding="utf-8", errors="replace") as log:
@@ -51,6 +59,9 @@ class CutOff(unittest.TestCase):
         """The message worker ends it, and stands still longer."""
         ends = self.before["gcl message worker"]
         self.stands_still_for_too_long(ends)
+        eventually(self.sessions_hear)
+        others = "SELECT backend_type FROM pg_stat_activity WHERE backend_type LIKE 'gcl %' AND wait_event IS NULL"
+        eventually(lambda: self.cluster.sql(2, others) == ["gcl message worker"])  # the rest idles until the server ends
         time.sleep(2.5)  # a worker that does not wait to be told looks each second
         give(signal.SIGCONT, ends)
         self.assert_comes_back()
@@ -61,12 +72,15 @@ class CutOff(unittest.TestCase):
         pid = session.pid()
         Stops(self.cluster).attach(2, "xact_locally_committed", pid)
         session.send("INSERT INTO t VALUES (7)")
-        stands = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"
-        eventually(lambda: self.cluster.sql(2, stands) == ["GclStop_xact_locally_committed"])
+        stands = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'GclStop_xact_locally_committed'"
+        eventually(lambda: self.cluster.sql(2, stands) == ["1"])
         ends = self.before["gcl message worker"]
-        self.stands_still_for_too_long(ends)
-        time.sleep(0.5)
-        give(signal.SIGINT, pid)  # it goes on: nothing is canceled any more
+
+        def goes_on():
+            give(signal.SIGINT, pid)  # nothing is canceled any more
+            eventually(lambda: self.cluster.sql(2, stands) == [])
+        self.stands_still_for_too_long(ends, then=goes_on)
+        eventually(lambda: "the pool could not be told of a commit" in self.cluster.log(2))
         with self.assertRaises(SqlError) as told:
             session.result()
         self.assertEqual("08006", told.exception.state, told.exception)
@@ -101,7 +115,7 @@ class Patience(unittest.TestCase):
             give(signal.SIGSTOP, *stopped)
             waits, goes = cluster.session(1), cluster.session(1)
             waits.send("UPDATE t SET v = 3")
-            self.assertTrue(waits.waits(1))
+            waits.waits_for("GclPeer")
             goes.run("INSERT INTO own VALUES (1)")
             pid = goes.pid()
             goes.close()

@@ -115,6 +115,7 @@ class DdlDeaths(unittest.TestCase):
         self.cluster.sql(1, cancel)
         time.sleep(0.5)
         self.assertEqual(0, self.tables(1, self.name))
+        self.assertEqual(["2|in doubt"], self.cluster.sql(1, "SELECT DISTINCT author_node, phase FROM gcl_stat_ddl"))
         self.start(2)
         self.assert_all_agree(self.name, 1)
 

@@ -96,7 +96,7 @@ class Death(unittest.TestCase):
         for _ in range(2):
             still.run("SELECT count(*) FROM t")
         busy.send("DO $$BEGIN LOOP PERFORM count(*) FROM t; END LOOP; END$$")
-        self.assertTrue(busy.waits(1))
+        eventually(lambda: self.cluster.sql(3, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO%'") == ["1"])
         began = time.monotonic()
         self.cluster.kill_all(1)
         self.waiters.append(busy)

@@ -83,7 +83,7 @@ class StoppedProcess(unittest.TestCase):
         busy = self.cluster.session(VICTIM)
         pid = busy.pid()
         busy.send(FOR_EVER)
-        self.assertTrue(busy.waits())
+        eventually(lambda: self.cluster.sql(VICTIM, "SELECT id FROM t WHERE id = 2 FOR UPDATE SKIP LOCKED") == [])
         self.ends_by_itself(CLIENT, pid)
 
     def test_a_postmaster(self):
