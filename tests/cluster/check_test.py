@@ -97,6 +97,7 @@ class NoFalseAlarm(unittest.TestCase):
             for writer in writers:
                 writer.communicate()
         self.assertEqual(errors, [])
+        self.assertGreaterEqual(min(done.values()), CHECKS_MIN, done)
         for name in NAMES:
             for session in checkers:
                 self.check(session, name, True)
