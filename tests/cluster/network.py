@@ -88,6 +88,10 @@ class Network:
     def cut_from_all(self, one):
         self.cut(one, *(host for host in self.hosts if host != one))
 
+    def path(self, one, other):
+        """{"passed": packets so far, "under_way": packets that are delayed}, in one direction."""
+        return self.order(path=[one, other])
+
     def counts(self):
         return {"passed": 0, "lost": 0, "late": 0, **self.order(counts=True)}
 

@@ -19,6 +19,7 @@ First a line of JSON with the descriptors is written; then, for each line that i
 
     {"set": {"up": false}, "paths": [[0, 1], [1, 0]]}       -> {}
     {"counts": true}                                        -> {"passed": ..., "lost": ..., "late": ...}
+    {"path": [0, 1]}                                        -> {"passed": ..., "under_way": ...}
 """
 import collections
 import ctypes
@@ -75,6 +76,7 @@ def make_host(host):
 class Path:
     def __init__(self):
         self.up, self.delay, self.jitter, self.loss, self.late, self.size = True, 0.0, 0.0, 0.0, 0.0, 1 << 16
+        self.passed = 0
 
     def set(self, values):
         for name, value in values.items():
@@ -110,14 +112,15 @@ class Switch:
             wait += LATE_BY
             self.counts["late"] += 1
         if wait == 0.0 and not self.under_way:
-            self.deliver(to, packet)
+            self.deliver(path, to, packet)
         else:
             self.number += 1
             heapq.heappush(self.under_way, (time.monotonic() + wait, self.number, host, to, packet))
 
-    def deliver(self, to, packet):
+    def deliver(self, path, to, packet):
         try:
             os.write(self.packets[to], packet)
+            path.passed += 1
             self.counts["passed"] += 1
         except OSError:  # its queue is full, or its interface is down
             self.counts["lost"] += 1
@@ -126,8 +129,9 @@ class Switch:
         now = time.monotonic()
         while self.under_way and self.under_way[0][0] <= now:
             _, _, host, to, packet = heapq.heappop(self.under_way)
-            if self.paths[host][to].up:
-                self.deliver(to, packet)
+            path = self.paths[host][to]
+            if path.up:
+                self.deliver(path, to, packet)
             else:
                 self.counts["lost"] += 1
 
@@ -135,6 +139,9 @@ class Switch:
         order = json.loads(line)
         for host, to in order.get("paths", ()):
             self.paths[host][to].set(order["set"])
+        if "path" in order:
+            host, to = order["path"]
+            return {"passed": self.paths[host][to].passed, "under_way": sum(one[2:4] == (host, to) for one in self.under_way)}
         return dict(self.counts) if "counts" in order else {}
 
     def run(self):

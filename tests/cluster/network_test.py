@@ -153,9 +153,11 @@ class NetworkTest(unittest.TestCase):
             self.network.every(up=True)
             time.sleep(whole)
 
-    def strike(self, what, victim, survivors_max, *, victim_max=CUT_OFF_MAX, silent_after=LEASE, names=(), heal=None):
+    def strike(self, what, victim, survivors_max, *, victim_max=CUT_OFF_MAX, silent_after=LEASE, names=(), heal=None,
+               then=lambda: None):
         """After `what` one primary dies; the others go on; it comes back when the network does.  `silent_after`: seconds until it
-        commits nothing any more; None: until it is dead.  `names`: (host, text): in whose log the text is then."""
+        commits nothing any more; None: until it is dead.  `names`: (host, text): in whose log the text is then.
+        `then`: is called when it is dead."""
         before, logs = self.deaths(victim), {host: len(self.log(host)) for host in (MEMORY, *PRIMARIES)}
         since = time.monotonic()
         what()
@@ -165,6 +167,7 @@ class NetworkTest(unittest.TestCase):
         except Hang as hang:
             raise Hang(f"primary {victim} is not dead\n{self.cluster.memory_log()[-3000:]}") from hang
         dead = time.monotonic() - struck
+        then()
         self.assert_all_work(but=(victim,))
         survivors = max(watch.longest(since) for k, watch in self.watches.items() if k != victim)
         cut_off = self.watches[victim].longest(since)
@@ -273,7 +276,12 @@ class Cut(NetworkTest):
         def what():
             self.network.paths([(2, MEMORY)], up=False)
             self.network.paths([(MEMORY, 2)], delay=1.5)
-        self.strike(what, 2, MEMORY_MAX)
+
+        def then():
+            path = self.network.path(MEMORY, 2)
+            self.assertGreater(path["under_way"], 0)
+            eventually(lambda: self.network.path(MEMORY, 2)["passed"] >= path["passed"] + path["under_way"])
+        self.strike(what, 2, MEMORY_MAX, then=then)
 
     def test_large_packets_alone(self):
         """A path that a greeting passes, and no page."""
@@ -335,6 +343,7 @@ class Gone(NetworkTest):
 
 class Flapping(NetworkTest):
     def flap(self, which):
+        before = self.deaths(2)
         for _ in range(5):
             for path in (which, self.network.between(2, 1, 3)):
                 self.network.paths(path, up=False)
@@ -344,6 +353,7 @@ class Flapping(NetworkTest):
         self.network.heal()
         back = self.assert_all_work()
         print(f"all work {back:.1f} s after; deaths: {[self.deaths(k) for k in PRIMARIES]}", flush=True)
+        self.assertGreater(self.deaths(2), before)
 
     def test_longer_than_the_lease(self):
         self.flap(self.network.between(2, MEMORY))
@@ -354,7 +364,7 @@ class Flapping(NetworkTest):
 
     def test_all_at_random(self):
         """Each path by itself, for half a minute."""
-        chance = random.Random(1)
+        chance, lost = random.Random(1), self.network.counts()["lost"]
         paths = list(itertools.permutations((MEMORY, *PRIMARIES), 2))
         for _ in range(20):
             self.network.paths(chance.sample(paths, 4), up=False)
@@ -362,6 +372,7 @@ class Flapping(NetworkTest):
             self.network.paths(chance.sample(paths, 8), up=True)
             time.sleep(chance.random())
         self.network.heal()
+        self.assertGreater(self.network.counts()["lost"], lost)
         back = self.assert_all_work()
         print(f"all work {back:.1f} s after; deaths: {[self.deaths(k) for k in PRIMARIES]}", flush=True)
 
