@@ -34,7 +34,7 @@ def plan(shared, hosts, at=address, size="96MB"):
 class Hosts:
     """`lookers`: hosts that are part of the network, and have no part of the cluster."""
 
-    def __init__(self, hosts=2, lookers=1):
+    def __init__(self, hosts=2, lookers=1, patience=2):
         self.hosts = range(hosts)
         self.folder = pathlib.Path(left_behind.new_dir(data_directory.parent(), GCLCTL))
         self.folder.chmod(0o755)
@@ -44,7 +44,7 @@ class Hosts:
         account = pwd.getpwnam("postgres")
         os.chown(self.shared, account.pw_uid, account.pw_gid)
         self.file = self.folder / "cluster.toml"
-        self.file.write_text(plan(self.shared, hosts), "utf-8")
+        self.file.write_text(f"patience = {patience}\n" + plan(self.shared, hosts), "utf-8")
 
     def __enter__(self):
         try:

@@ -78,8 +78,9 @@ void PoolLinks::dial(uint32_t k, uint64_t now_ns) {
 
 void PoolLinks::say_if_unreached(uint32_t k, uint64_t now_ns) {
   One& one = one_[k];
-  if (is_reached(k)) {
-    one.say_at = one.pause_ns = 0;
+  if (is_reached(k)) one.pause_ns = 0;
+  if (is_reached(k) || !is_young(k)) {
+    one.say_at = 0;
   } else if (one.say_at == 0) {
     one.say_at = now_ns + kUnreachedAfterNs;
   } else if (now_ns >= one.say_at) {

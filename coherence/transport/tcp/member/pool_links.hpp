@@ -48,7 +48,7 @@ class PoolLinks {
     char address[kListensAtBytes] = {};
     Problem why;                         // the last link was not made
     uint64_t pause_ns = 0, dial_at = 0;  // the next one
-    uint64_t say_at = 0;                 // that it is not reached; 0: it is
+    uint64_t say_at = 0;                 // that it is young, and not reached; 0: it is not so
   };
   bool is_young(uint32_t k) const noexcept { return k >= settled_; }
   bool is_reached(uint32_t k) const noexcept;
