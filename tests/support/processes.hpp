@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -31,6 +32,18 @@ inline pid_t child(const std::function<void()>& body) {
 inline bool ended_well(pid_t pid) {
   int status = 0;
   return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Whether a thread of this process, by its id, waits for something; 0: there is none yet.
+inline bool thread_sleeps(int tid) {
+  char path[64], text[256] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+  FILE* f = tid != 0 ? fopen(path, "r") : nullptr;
+  if (f == nullptr) return false;
+  const bool read = fgets(text, sizeof text, f) != nullptr;
+  fclose(f);
+  const char* end = strrchr(text, ')');
+  return read && end != nullptr && end[1] != 0 && end[2] == 'S';
 }
 
 // A child that is forked before this process has threads, and does nothing until it is told to: a child of a process

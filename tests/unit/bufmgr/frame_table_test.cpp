@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "bufmgr/frame/replacement.hpp"
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/processes.hpp"
 
 namespace bufmgr {
 namespace {
@@ -83,8 +85,9 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfAProcessThatDied) {
   FrameTable table(memory.get(), kFrames, fence);
   auto* const words = static_cast<std::atomic<uint64_t>*>(memory.get());
   for (size_t bucket = 1; bucket < FrameTable::bytes_for(kFrames) / 64; ++bucket) words[bucket * 8].fetch_or(1);
-  std::atomic<int> ended{0};
+  std::atomic<int> ended{0}, waiter{0};
   std::thread waits([&] {
+    waiter = int(syscall(SYS_gettid));
     (void)table.insert(
         numbered(1), 1, [](uint32_t) { return true; }, [] {});
     ended = 1;
@@ -92,7 +95,7 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfAProcessThatDied) {
     table.remove(numbered(2), 2);  // which is not there
     ended = 2;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(gcl_test::eventually([&] { return gcl_test::thread_sleeps(waiter); }));
   EXPECT_EQ(ended, 0);
   fence = 1;
   waits.join();

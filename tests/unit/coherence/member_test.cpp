@@ -176,8 +176,9 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
   TestNode& n = add_node();
   {
     Session s(*n.node, SessionId{0}, nullptr);
+    const uint64_t waited = n.count(Counter::kPeerWaits);
     std::thread killer([&] {
-      std::this_thread::sleep_for(100ms);
+      EXPECT_TRUE(gcl_test::eventually([&] { return n.count(Counter::kPeerWaits) > waited; }));
       kill(child, SIGKILL);
     });
     auto begin = std::chrono::steady_clock::now();

@@ -168,7 +168,7 @@ TEST_F(Sessions, ALineIsFoundBeforeALateSessionCanFetchItsPage) {
                    EXPECT_TRUE(late.lock_shared(line, p).ok());
                    has_it = true;
                  });
-                 usleep(20'000);
+                 EXPECT_TRUE(gcl_test::eventually([&] { return late.counters().get(Counter::kLocalWaits) > 0; }));
                  EXPECT_TRUE(line.word().exclusive());
                  EXPECT_FALSE(has_it);
                  nodes[0]->directory.at(p).store(&line);

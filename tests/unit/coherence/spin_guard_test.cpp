@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -55,17 +55,7 @@ class SpinGuards : public testing::Test {
     threads_.clear();
   }
   bool all_sleep() const {
-    for (const auto& waiter : shared_->waiters) {
-      char path[64], text[256] = "";
-      snprintf(path, sizeof path, "/proc/self/task/%d/stat", waiter.load());
-      FILE* f = waiter.load() ? fopen(path, "r") : nullptr;
-      if (f == nullptr) return false;
-      const bool read = fgets(text, sizeof text, f) != nullptr;
-      fclose(f);
-      const char* end = strrchr(text, ')');
-      if (!read || end == nullptr || end[1] == 0 || end[2] != 'S') return false;
-    }
-    return true;
+    return std::ranges::all_of(shared_->waiters, [](const auto& waiter) { return gcl_test::thread_sleeps(waiter); });
   }
   static uint64_t processor_ns() {
     timespec t;

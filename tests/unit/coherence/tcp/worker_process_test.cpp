@@ -97,11 +97,12 @@ TEST_F(TcpWorkerProcess, ThatIsKilledLeavesNobodyWaiting) {
     const pid_t worker = fork();
     if (worker == 0) {
       fresh.port().worker_wakeup().set_worker();
+      status().set_phase(WorkerStatus::kStarting);
       while (!taken || !fresh.port().take_posted([](PortPlace&, uint32_t) {})) usleep(1000);
       status().set_phase(WorkerStatus::kReady);
       for (;;) pause();
     }
-    if (!taken) usleep(20'000);  // it has said who it is
+    ASSERT_TRUE(gcl_test::eventually([&] { return status().phase.load() == WorkerStatus::kStarting; }));
     Counters counters{};
     TcpMemory memory(fresh.port(), counters);
     Batch batch(kZero), later(kZero);

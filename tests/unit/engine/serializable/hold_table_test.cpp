@@ -1,14 +1,17 @@
 #include "extension/engine/serializable/hold_table.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "tests/support/eventually.hpp"
+#include "tests/support/processes.hpp"
 
 namespace engine {
 namespace {
@@ -261,7 +264,8 @@ TEST_F(HoldTableTest, AllOfATransactionIsLetGo) {
 TEST_F(HoldTableTest, NothingIsEnteredBehindTheMark) {
   Holder& holder = table_->holder(1);
   holder.begin(kA, 0);
-  std::atomic<bool> locked{false}, on_its_way{false}, go_on{false};
+  std::atomic<bool> locked{false}, go_on{false};
+  std::atomic<int> enters_as{0};  // a thread's id
   std::thread has_the_bucket([&] {
     HoldTable::Other other;
     table_->enter(kPage, table_->holder(2), kB, false, kWholePage, &other, [&] {
@@ -273,11 +277,10 @@ TEST_F(HoldTableTest, NothingIsEnteredBehindTheMark) {
   Entered entered{};
   std::thread enters([&] {
     HoldTable::Other other;
-    on_its_way.store(true);
+    enters_as.store(int(syscall(SYS_gettid)));
     entered = table_->enter(kPage, holder, kA, false, kWholePage, &other, [] {});
   });
-  while (!on_its_way.load()) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it stands at the bucket, most likely
+  EXPECT_TRUE(gcl_test::eventually([&] { return gcl_test::thread_sleeps(enters_as); })) << "at the bucket";
   ASSERT_TRUE(holder.take(kA, 0));
   go_on.store(true);
   has_the_bucket.join();
