@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cluster.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/longer.hpp"
 
 namespace coherence {
@@ -162,29 +163,32 @@ TEST_F(Stress, InterruptedWaitersLeaveAndTheirOperationsEnd) {
 TEST_F(Stress, UpgradersOnAllNodesAllGetThrough) {
   constexpr int kNodes = 3;
   for (int i = 0; i < kNodes; i++) add_node();
-  std::atomic<uint64_t> done{0};
-  auto end = Clock::now() + gcl_test::longer(kUsual);
+  std::atomic<uint64_t> done[kNodes] = {};
+  std::atomic<bool> stop{false};
   PageId p = page(0);
   auto body = [&](int n) {
     TestNode& node = *nodes[n];
     Session session(*node.node, SessionId{0}, nullptr);
-    while (Clock::now() < end) {
+    while (!stop) {
       Line& l = node.line(session, p);
       ASSERT_TRUE(session.lock_shared(l, p).ok());
       session.unlock_shared(l);
       ASSERT_TRUE(session.lock_exclusive(l, p).ok());
       write_word(*node.node, l, read_word(*node.node, l) + 1);
       session.unlock_exclusive(l);
-      done++;
+      done[n]++;
     }
   };
   std::vector<std::thread> threads;
   for (int n = 0; n < kNodes; n++) threads.emplace_back(body, n);
+  std::this_thread::sleep_for(gcl_test::longer(kUsual));
+  EXPECT_TRUE(gcl_test::eventually([&] { return std::ranges::all_of(done, [](const auto& of) { return of > 0; }); }));
+  stop = true;
   for (auto& t : threads) t.join();
   Session session(*nodes[1]->node, SessionId{5}, nullptr);
   Line& l = nodes[1]->line(session, p);
   ASSERT_TRUE(session.lock_shared(l, p).ok());
-  EXPECT_EQ(read_word(*nodes[1]->node, l), done);
+  EXPECT_EQ(read_word(*nodes[1]->node, l), done[0] + done[1] + done[2]);
   session.unlock_shared(l);
 }
 

@@ -163,6 +163,7 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
     }
   });
   std::this_thread::sleep_for(gcl_test::longer(std::chrono::seconds(4)));
+  EXPECT_TRUE(gcl_test::eventually([&] { return freed > 0 && updates > 50 && moved > 10 && looked > kKeys; }));
   stop.store(true);
   for (auto& thread : threads) thread.join();
   Worker worker(engine, 2);

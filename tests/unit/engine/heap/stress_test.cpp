@@ -223,6 +223,7 @@ TEST(HeapStress, InsertsAndDeletesBalanceUnderVacuum) {
     }
   });
   std::this_thread::sleep_for(gcl_test::longer(std::chrono::seconds(3)));
+  EXPECT_TRUE(gcl_test::eventually([&] { return freed > 0 && inserted > 200; }));
   stop.store(true);
   for (auto& thread : threads) thread.join();
   Worker worker(engine, 1);
