@@ -121,8 +121,8 @@ class Session:
             return False
         return True
 
-    def blocked(self):
-        """True when the statement sent waits for a lock, and still does a moment later.  False when it has an answer."""
+    def blocked(self, still=BLOCKED):
+        """True when the statement sent waits for a lock, and still does `still` seconds later.  False when it has an answer."""
         look = Session(self.dsn)
         try:
             deadline = time.monotonic() + ANSWER_MAX
@@ -133,7 +133,7 @@ class Session:
                     raise Hang(f"neither an answer nor a wait for a lock within {ANSWER_MAX} s")
         finally:
             look.close()
-        return self.waits()
+        return self.waits(still)
 
     def waits_for(self, event):
         """Waits until the statement sent is at that wait event of pg_stat_activity."""
