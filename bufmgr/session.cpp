@@ -116,6 +116,8 @@ void WaitCheck::latched(const coherence::Line& wanted) const noexcept {
 }
 #endif
 
+static_assert(offsetof(PageHeader, version) == 0);  // coherence.refused-writer-noted
+
 bool Session::look_at_holds(coherence::Line& line, PageId page) noexcept {
   uint64_t by = 0;
   if (!line.held() || !holds_->held_by_others(page, &by)) {

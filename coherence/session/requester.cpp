@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coherence/base/os.hpp"
+#include "coherence/base/racy_copy.hpp"
 #include "coherence/base/verify.hpp"
 
 namespace coherence {
@@ -17,6 +18,31 @@ constexpr uint32_t kPauseMsMax = 8;
 constexpr uint64_t kStandBackSliceNs = 200'000;
 constexpr uint64_t kGrantSliceNs = 5'000;
 constexpr uint64_t kResendSpinNs = 20'000;  // what is shorter than a sleep would be is spun
+
+// Of a page that this node had, and gave up to a writer that was refused before: whether it comes back unchanged
+// (coherence.refused-writer-noted).  Costs nothing unless such a writer is noted.  REQUIRES: the line's X latch.
+class RefusedWriter {
+ public:
+  RefusedWriter(Line& line, const std::byte* frame)
+      : line_(line), frame_(frame), noted_(line.refused_writer() && line.msi() == MsiState::kInvalid) {
+    if (noted_) before_ = changes();
+  }
+  // REQUIRES: the page has come, and the caller has a latch on it.
+  void page_has_come() const {
+    if (noted_ && changes() != before_) line_.forget_refused_writer();
+  }
+
+ private:
+  uint64_t changes() const {
+    uint64_t count;
+    racy_copy(&count, frame_, sizeof count);
+    return count;
+  }
+  Line& line_;
+  const std::byte* const frame_;
+  const bool noted_;
+  uint64_t before_ = 0;
+};
 
 }  // namespace
 
@@ -71,10 +97,12 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
   const Event::Kind kind = own                   ? Event::Kind::kFetchExclusive
                            : want == Want::kRead ? Event::Kind::kFetchCopy
                                                  : Event::Kind::kFetchShared;
+  const RefusedWriter refused(line, session_.node.frame(line));
   while (!driver_.has_room()) server_.poll();
   server_.after(line, driver_.start(line, *slot, kind));
   Outcome outcome;
   GCL_TRY(await(line, *slot, &outcome));
+  if (outcome != Outcome::kHeld) refused.page_has_come();
   if (outcome == Outcome::kHeld && own == exclusive) return Errc::kHeld;
   if (outcome == Outcome::kHeld) {  // a read is allowed, perhaps
     *intent = Intent::kRead;

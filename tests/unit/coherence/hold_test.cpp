@@ -97,6 +97,53 @@ TEST_F(Holds, TwoUpgradersThatHoldAreBothTold) {
   sessions[0]->drop_hold(line(0), false, 10);
 }
 
+class RefusedWriter : public Holds {
+ protected:
+  // A writer at node 2 is refused by a hold of node 0, then by one of node 1, and node 0 has given its share up.
+  void SetUp() override {
+    Holds::SetUp();
+    read_and_hold(0, 10);
+    EXPECT_EQ(sessions[2]->lock_exclusive(line(2), p).error(), Errc::kHeld);
+    read_and_hold(1, 11);
+    sessions[0]->drop_hold(line(0), false, 10);
+    EXPECT_EQ(sessions[2]->lock_exclusive(line(2), p).error(), Errc::kHeld);
+    EXPECT_EQ(line(0).msi(), MsiState::kInvalid);
+  }
+  void read(int n) {
+    ASSERT_TRUE(sessions[n]->lock_shared(line(n), p).ok());
+    sessions[n]->unlock_shared(line(n));
+  }
+};
+
+TEST_F(RefusedWriter, IsRememberedWhileTheNextHolderRefusesIt) {
+  read(0);
+  EXPECT_EQ(line(0).msi(), MsiState::kShared);
+  EXPECT_TRUE(line(0).refused_writer() && line(1).refused_writer());
+  sessions[1]->drop_hold(line(1), false, 11);
+}
+
+TEST_F(RefusedWriter, IsForgottenWhenThePageComesBackChanged) {
+  sessions[1]->drop_hold(line(1), false, 11);
+  ASSERT_TRUE(sessions[2]->lock_exclusive(line(2), p).ok());
+  write_word(*nodes[2]->node, line(2), 5);
+  sessions[2]->unlock_exclusive(line(2));
+  read(1);  // so that it comes to node 0 out of the pool
+  EXPECT_TRUE(line(0).refused_writer());
+  read(0);
+  EXPECT_FALSE(line(0).refused_writer() || line(1).refused_writer());
+}
+
+TEST_F(RefusedWriter, IsForgottenWhenAChangedPageIsLookedAt) {
+  sessions[1]->drop_hold(line(1), false, 11);
+  write_and_hold(2, 5, 12);
+  ReadAccess how;
+  uint64_t seen = 0;
+  ASSERT_TRUE(look(0, &how, &seen).ok());
+  EXPECT_EQ(how, ReadAccess::kCopied);
+  EXPECT_FALSE(line(0).refused_writer());
+  sessions[2]->drop_hold(line(2), true, 12);
+}
+
 TEST_F(Holds, OfSeveralTheNewestIsTold) {
   read_and_hold(1, 7), read_and_hold(1, 8);
   EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);
