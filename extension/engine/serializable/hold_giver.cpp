@@ -21,7 +21,7 @@ Result<std::optional<uint32_t>> HoldGiver::round() {
   for (uint32_t i = 0; i < table_.sessions(); ++i) {
     const HolderWord word = table_.holder(i).word();
     if (word.state() == HolderState::kNone) continue;
-    if (!read) GCL_TRY(txns_.wanted_holds(table_.sessions(), wanted_.data()));
+    if (!read) GCL_TRY(txns_.wanted_holds(txns_.node(), table_.sessions(), wanted_.data()));
     read = true;
     if (wanted_[i] != HoldWord::wanted(word.by())) continue;
     const auto next = look_at({uint16_t(i)}, word.by(), word.state());

@@ -127,14 +127,33 @@ void TransactionHolds::note_mine(Mine* mine, PageId page, bool exclusive, bufmgr
   (exclusive ? mine->write : mine->read) |= parts;
 }
 
+// Perhaps for the page: it may be another one that somebody wants of a node that shares this one.
+Result<bool> TransactionHolds::writer_waits_elsewhere(PageId page) {
+  auto& pool = txns_.pool();
+  const auto word = pool.memory(txns_.session()).load(pool.coherence_pool().latch_address(page));
+  if (!word) return word.error();
+  return txns_.holds_are_wanted(coherence::LatchWord{*word}.readers().without(txns_.node()));
+}
+
 // serializable.readers-stand-behind
 Status TransactionHolds::stand_behind_writer(PageId page) {
   for (uint32_t paused = 0, in_vain = 0;; ++paused) {
     coherence::Line* line = txns_.pool().find(page);
     if (line == nullptr || !line->refused_writer()) return {};
-    if (!table_.holder_is_wanted(page)) ++in_vain;
-    const bool has_come = line->msi() == coherence::MsiState::kInvalid;  // and has taken it to another node
-    if (has_come || paused == kBehindMsMax || in_vain > kComesMsMax) {
+    if (line->msi() == coherence::MsiState::kInvalid) {  // whether it has come is seen when the page is here again
+      const auto here = txns_.pool().fix_shared(txns_.session(), page, Intent::kRead);
+      if (!here) return here.error();
+      if (!line->refused_writer()) return {};
+    }
+    in_vain = table_.holder_is_wanted(page) ? 0 : in_vain + 1;
+    bool waits = in_vain <= kComesMsMax;
+    if (!waits) {
+      const auto elsewhere = writer_waits_elsewhere(page);
+      if (!elsewhere) return elsewhere.error();
+      waits = *elsewhere;
+      in_vain = 0;
+    }
+    if (!waits || paused == kBehindMsMax) {
       line->forget_refused_writer();
       return {};
     }

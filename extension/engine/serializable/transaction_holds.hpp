@@ -65,6 +65,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   void leave_all() noexcept;
   void forget() noexcept;
   Status stand_behind_writer(PageId page);
+  Result<bool> writer_waits_elsewhere(PageId page);
   Result<TxnId> id_of(coherence::Holder holder);
 
   TxnSystem& txns_;

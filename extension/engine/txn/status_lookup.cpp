@@ -226,11 +226,27 @@ Result<bool> TxnSystem::want_holds(TxnId id) {
   return again->running();
 }
 
-Status TxnSystem::wanted_holds(uint32_t count, HoldWord* to) {
+Status TxnSystem::wanted_holds(NodeId of, uint32_t count, HoldWord* to) {
   static_assert(sizeof(HoldWord) == 8);
   Batch batch(words_.clock().node());
-  batch.read(words_.hold(node_, {0}), to, count * uint32_t(sizeof(HoldWord)));
+  batch.read(words_.hold(of, {0}), to, count * uint32_t(sizeof(HoldWord)));
   return run_unordered(batch);
+}
+
+// A word stays when its transaction has ended.
+Result<bool> TxnSystem::holds_are_wanted(NodeSet on) {
+  HoldWord word[coherence::kSessionsMax];
+  for (; !on.empty(); on = on.without(on.first())) {
+    GCL_TRY(wanted_holds(on.first(), coherence::kSessionsMax, word));
+    for (const HoldWord& at : word) {
+      const TxnId id = TxnId::make(on.first(), at.sequence());
+      if (at == HoldWord{} || at == HoldWord::given(id)) continue;
+      const auto found = status(id);
+      if (!found) return found.error();
+      if (found->running()) return true;
+    }
+  }
+  return false;
 }
 
 Status TxnSystem::tell_given_up(SessionId session, TxnId id) {

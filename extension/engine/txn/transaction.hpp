@@ -268,8 +268,10 @@ class TxnSystem {
   Result<bool> watched(SessionId session);
   // The same for its holds on pages, which its node may be asked to give up: false: it has ended, or has none any more.
   Result<bool> want_holds(TxnId id);
-  // What other sessions want of this node's: by session, up to `count` (serializable.want-then-look).
-  Status wanted_holds(uint32_t count, HoldWord* to);
+  // What other sessions want of the node's: by session, up to `count` (serializable.want-then-look).
+  Status wanted_holds(NodeId of, uint32_t count, HoldWord* to);
+  // Whether somebody waits for the holds of a transaction that runs on one of the nodes: a hint, as Holder::wanted().
+  Result<bool> holds_are_wanted(NodeSet on);
   // The holds of the transaction, of a session of this node, are gone: the nodes that wait for them are woken.
   Status tell_given_up(SessionId session, TxnId id);
   // What to wait for on THIS node: the host's number of the savepoint `id` while that may be rolled back alone, else of

@@ -44,10 +44,11 @@ class TestWaiter final : public Waiter {
     return wait([=, this] { return txns_->watch(speculation); }, decision_waits);
   }
   coherence::Status pause(uint32_t ms) override {
+    ++pauses;
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  std::atomic<int> waits{0}, decision_waits{0}, queued{0};  // so far
+  std::atomic<int> waits{0}, decision_waits{0}, queued{0}, pauses{0};  // so far
   // Called by another thread: until it has begun to wait that often.
   void expect_waits(int count) {
     EXPECT_TRUE(gcl_test::eventually([&] { return waits + decision_waits >= count; })) << waits + decision_waits;

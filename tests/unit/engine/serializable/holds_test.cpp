@@ -34,6 +34,50 @@ TEST_F(HoldsTest, AWaiterGoesOnWhenTheHolderHasEnded) {
   }
 }
 
+// A writer of node 0 was refused by a hold of node 1, and then by one of its own node.
+class BehindTest : public HoldsTest {
+ protected:
+  static constexpr int kWhileItComes = 20;  // pauses
+  void refuse_twice() {
+    ASSERT_TRUE(first_.read(row_, first_.begin())->found);
+    EXPECT_EQ(writer_.update(row_), Errc::kHeld);
+    ASSERT_TRUE(second_.read(row_, second_.begin())->found);
+    first_.commit();
+    EXPECT_EQ(writer_.update(row_), Errc::kHeld);
+    EXPECT_EQ(writer_.worker.session().held_by().node, NodeId{0});
+  }
+  std::atomic<int>& pauses() { return late_.worker.waiter().pauses; }
+  Actor first_{*this, 1}, second_{*this, 0}, late_{*this, 1}, writer_{*this, 0};
+};
+
+TEST_F(BehindTest, AReaderStandsBehindAWriterThatAnotherNodeRefuses) {
+  refuse_twice();
+  std::thread waits([&] { EXPECT_TRUE(writer_.holds.wait().ok()); });
+  EXPECT_TRUE(gcl_test::eventually([&] { return *late_.worker->holds_are_wanted(NodeSet::of(NodeId{0})); }));
+  std::thread reads([&] { EXPECT_TRUE(late_.read(row_, late_.begin())->found); });
+  EXPECT_TRUE(gcl_test::eventually([&] { return pauses() > 3 * kWhileItComes; }));
+  second_.commit();
+  waits.join();
+  reads.join();
+}
+
+TEST_F(BehindTest, AReaderGoesOnIfNobodyWaits) {
+  refuse_twice();
+  ASSERT_TRUE(late_.read(row_, late_.begin())->found);
+  EXPECT_LE(pauses(), 2 * kWhileItComes);
+  EXPECT_GT(pauses(), 0);
+}
+
+TEST_F(BehindTest, AReaderGoesOnWhenTheWriterHasComeAndGone) {
+  refuse_twice();
+  second_.commit();
+  EXPECT_EQ(writer_.update(row_), Errc::kOk);
+  writer_.commit();
+  ASSERT_TRUE(second_.read(row_, second_.begin()).ok());
+  ASSERT_TRUE(late_.read(row_, late_.begin()).ok());
+  EXPECT_EQ(pauses(), 0);
+}
+
 // Its reader holds pages of it still, and no lock of the host's (a savepoint's went with it).
 TEST_F(HoldsTest, APageOfADroppedRelationIsFreedWhenItsHolderHasEnded) {
   Actor reader(*this, 0), drops(*this, 0), frees(*this, 0);
