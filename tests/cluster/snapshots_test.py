@@ -3,7 +3,6 @@ import pathlib
 import re
 import subprocess
 import tempfile
-import time
 import unittest
 
 from harness import GO_ON, LOAD_MAX, STAND_STILL, STAND_STILL_AGAIN, Cluster, Session, SqlError, eventually, holds_back
