@@ -45,6 +45,14 @@ class BehindTest : public HoldsTest {
     first_.commit();
     EXPECT_EQ(writer_.update(row_), Errc::kHeld);
     EXPECT_EQ(writer_.worker.session().held_by().node, NodeId{0});
+    EXPECT_TRUE(gcl_test::eventually([&] { return is_given_up(); }));  // a claim is answered before the latch ends
+  }
+  // Whether node 1 has no share any more of the page whose writer it has refused.
+  bool is_given_up() {
+    auto& node = engine_.cluster().pool(1).coherence_node();
+    for (uint32_t i = 0; i < node.frames(); ++i)
+      if (node.line(i).refused_writer()) return node.line(i).msi() == coherence::MsiState::kInvalid;
+    return false;
   }
   std::atomic<int>& pauses() { return late_.worker.waiter().pauses; }
   Actor first_{*this, 1}, second_{*this, 0}, late_{*this, 1}, writer_{*this, 0};
