@@ -274,7 +274,7 @@ TEST_P(BrokenMembers, IsSeen) { expect_seen(GetParam(), members_options_of); }
 INSTANTIATE_TEST_SUITE_P(Sim, BrokenMembers,
                          testing::Values(Proof{Mutation::kJoinUnseen, Checker::kProgress},
                                          Proof{Mutation::kSayingFormer, Checker::kLastWrite, 400},
-                                         Proof{Mutation::kSayingFormer, Checker::kProgress, 400},
+                                         Proof{Mutation::kSayingFormer, Checker::kProgress, 800},
                                          Proof{Mutation::kRepairableEarly, Checker::kProgress, 400},
                                          Proof{Mutation::kForgottenEarly, Checker::kLastWrite, 400},
                                          Proof{Mutation::kJoinAbandoned, Checker::kProgress, 400},
