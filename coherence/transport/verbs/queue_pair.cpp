@@ -11,9 +11,6 @@ namespace {
 
 constexpr uint32_t kRequestsMax = 1024;  // work requests under way
 constexpr uint32_t kInlineBytes = 64;
-// An operation that is not acknowledged is sent again after 4 us * 2^16 = 0.27 s, and at most six times: seven are
-// without end for rxe.
-constexpr uint8_t kTimeout = 16, kRetries = 6;
 constexpr uint8_t kHopLimit = 64;
 
 }  // namespace

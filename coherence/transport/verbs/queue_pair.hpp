@@ -21,6 +21,12 @@
 
 namespace coherence::verbs {
 
+// An operation that is not acknowledged is sent again after 4 us * 2^kTimeout = 0.27 s, and at most kRetries times:
+// seven are without end for rxe.
+inline constexpr uint8_t kTimeout = 16, kRetries = 6;
+// A device may wait four times as long for each, says InfiniBand's specification: then it has given up.
+inline constexpr uint64_t kGivesUpNsMax = (kRetries + 1) * 4 * (uint64_t{4'096} << kTimeout);
+
 class QueuePair {
  public:
   enum class Of : uint8_t { kNode, kMemoryNode };

@@ -15,8 +15,7 @@ namespace {
 
 // Of each memory node: several times what the longest batch needs.
 constexpr uint32_t kBufferBytes = 512 << 10;
-// verbs.no-batch-for-ever; a queue pair itself gives up after some seconds (queue_pair.cpp).
-constexpr uint64_t kBatchNsMax = 30'000'000'000;
+constexpr uint64_t kBatchNsMax = 2 * kGivesUpNsMax;  // verbs.no-batch-for-ever
 static_assert(kBufferBytes >= 2 * (tcp::kPlainBytesMax + kBatchOpsMax * 16));
 
 // A batch is complete after some microseconds, less than falling asleep and waking up take; where other processes wait

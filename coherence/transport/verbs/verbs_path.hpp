@@ -14,7 +14,7 @@
 // verbs.no-batch-for-ever: A device tells of each batch that it is complete, or that the queue pair is broken, within
 //     seconds.  When it says that it has failed, or that a completion queue has, the queue pairs that it concerns are
 //     broken at once.  One that has failed may tell nothing, too: so a queue pair whose oldest batch is not complete
-//     after half a minute is broken, and what is under way has no known outcome.
+//     after twice the time in which a device gives up, 15 s, is broken, and what is under way has no known outcome.
 // verbs.open-when-crossed: A queue pair that both ends have connected is no proof that a packet passes between them. So
 //     the node READs a word first; until that is complete the path is not open, and the memory node not reached.
 // verbs.armed-before-sleep: A worker that finds nothing complete asks for an event, looks once more, and sleeps then.
