@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Proof{Mutation::kUnpublishedFirst, Checker::kExclusion, 100},
         Proof{Mutation::kNotValidated, Checker::kLastWrite, 400}, Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
-        Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
+        Proof{Mutation::kNoWriteBack, Checker::kHistory, 400}, Proof{Mutation::kGrantLost, Checker::kRest},
         Proof{Mutation::kNotUnpublished, Checker::kLeaks}, Proof{Mutation::kUnpublishedFirst, Checker::kLeaks},
         Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kWakeupLost, Checker::kProgress},
         Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
