@@ -69,9 +69,13 @@ class Repair : public ClusterTest {
     return node;
   }
   // A node of the process that calls it.
-  std::unique_ptr<TestNode> join(int n) {
+  std::unique_ptr<TestNode> make(int n) {
     auto node = std::make_unique<TestNode>(*pool, NodeId{uint8_t(n)}, 16);
     node->node->set_repair(&redo);
+    return node;
+  }
+  std::unique_ptr<TestNode> join(int n) {
+    auto node = make(n);
     node->start();
     return node;
   }
@@ -196,8 +200,9 @@ TEST_F(Repair, NothingIsRepairedWhileAProcessOfTheNodeIsLeft) {
   std::atomic<uint64_t>& left = redo.of(WordRedo::kNodes - 1, page(0));  // the process, which is not ours to wait for
   Signal ready, go_on, done;
   gcl_test::WaitingChild server([&] {
-    const auto node = join(1);
+    const auto node = make(1);
     Session there(*node->node, SessionId{1}, nullptr);  // of the process that is forked, which allocates nothing
+    // Before there is a worker thread: a lock that it held meanwhile would be held in the copy for good.
     if (fork() == 0) {
       left = uint64_t(getpid());
       change(*node, there, at, 42, false);
@@ -206,7 +211,9 @@ TEST_F(Repair, NothingIsRepairedWhileAProcessOfTheNodeIsLeft) {
       CHILD_VERIFY(read_word(*node->node, node->line(there, at)) == 42);
       redo.of(1, at) = 42;
       done.give();
+      pause();
     }
+    node->start();
     pause();
   });
   TestNode& mine = survivor();
