@@ -22,38 +22,46 @@ TEST_F(TcpMembers, AToolLearnsWhichPoolItIs) {
   EXPECT_EQ(by.table.head.repairs_deaths, 1u);
 }
 
+// Node 1 is published while node 0 stands still: its tool is not answered yet.
+class TcpPublished : public TcpMembers {
+ protected:
+  struct Published {
+    MemberPeer &first, &by, &second;
+    uint64_t incarnation;
+  };
+  Published published() {
+    MemberPeer& first = join(0);
+    EXPECT_EQ(first.state(0), MemberState::kLive);
+    first.stands_still = true;
+    MemberPeer& by = tool();
+    EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+    const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
+    MemberPeer& second = node(1, incarnation);
+    ask(by, publish(1, incarnation));
+    EXPECT_TRUE(until([&] { return second.state(1) == MemberState::kLive; }));
+    return {first, by, second, incarnation};
+  }
+};
+
 // tcp.join-seen-by-all
-TEST_F(TcpMembers, ANodeIsInWhenAllOthersHaveSeenIt) {
-  MemberPeer& first = join(0);
-  EXPECT_EQ(first.state(0), MemberState::kLive);
-  first.stands_still = true;
-  MemberPeer& by = tool();
-  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
-  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
-  MemberPeer& second = node(1, incarnation);
-  ask(by, publish(1, incarnation));
-  EXPECT_TRUE(until([&] { return second.state(1) == MemberState::kLive; }));
+TEST_F(TcpPublished, ANodeIsInWhenAllOthersHaveSeenIt) {
+  const auto in = published();
+  MemberPeer &first = in.first, &by = in.by, &second = in.second;
   for_a_while();
   EXPECT_TRUE(by.answers.empty()) << "the first node has not seen it";
   first.stands_still = false;
   EXPECT_EQ(answer(by).error, Errc::kOk);
   EXPECT_EQ(first.state(1), MemberState::kLive);
-  EXPECT_EQ(first.node(1).incarnation, incarnation);
+  EXPECT_EQ(first.node(1).incarnation, in.incarnation);
   EXPECT_STREQ(first.node(1).listens_at, "10.0.0.1:5000");
   EXPECT_EQ(first.node(1).pid, 4711);
   EXPECT_STREQ(second.node(0).listens_at, "10.0.0.0:5000");
 }
 
 // It has done nothing, so nobody has to repair it; it joins again at once.
-TEST_F(TcpMembers, ANodeWhoseToolWaitsNoLongerIsTakenOutAgain) {
-  MemberPeer& first = join(0);
-  first.stands_still = true;
-  MemberPeer& by = tool();
-  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
-  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
-  MemberPeer& second = node(1, incarnation);
-  ask(by, publish(1, incarnation));
-  EXPECT_TRUE(until([&] { return second.state(1) == MemberState::kLive; }));
+TEST_F(TcpPublished, ANodeWhoseToolWaitsNoLongerIsTakenOutAgain) {
+  const auto in = published();
+  MemberPeer &first = in.first, &by = in.by, &second = in.second;
   by.raw.link->end("the test's");
   EXPECT_TRUE(until([&] { return second.over(); })) << log.all;
   EXPECT_EQ(state(1), MemberState::kAbsent) << log.all;
@@ -63,14 +71,9 @@ TEST_F(TcpMembers, ANodeWhoseToolWaitsNoLongerIsTakenOutAgain) {
   EXPECT_EQ(first.state(1), MemberState::kLive);
 }
 
-TEST_F(TcpMembers, ANodeThatDiesIsNotWaitedFor) {
-  MemberPeer& first = join(0);
-  first.stands_still = true;
-  MemberPeer& by = tool();
-  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
-  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
-  MemberPeer& second = node(1, incarnation);
-  ask(by, publish(1, incarnation));
+TEST_F(TcpPublished, ANodeThatDiesIsNotWaitedFor) {
+  const auto in = published();
+  MemberPeer &first = in.first, &by = in.by, &second = in.second;
   for_a_while();
   EXPECT_TRUE(by.answers.empty());
   kill(first);
