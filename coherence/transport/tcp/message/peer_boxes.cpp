@@ -49,12 +49,14 @@ void PeerBoxes::leave_wakeup(NodeId to, uint16_t event, uint16_t otherwise) noex
   left_for(to);
 }
 
+// An event's bit may come when what it wakes was taken already, by the bit of the wakeup before: then there is none.
 void PeerBoxes::take_wakeups(NodeId from, Wakeups* to) noexcept {
   Box& box = box_[from.value];
-  to->events = box.woken.exchange(0, std::memory_order_seq_cst);
-  for (uint32_t left = to->events; left; left &= left - 1) {
+  to->events = 0;
+  for (uint32_t left = box.woken.exchange(0, std::memory_order_seq_cst); left; left &= left - 1) {
     const int event = std::countr_zero(left);
     to->otherwise[event] = box.wake[event].exchange(0, std::memory_order_seq_cst);
+    if (to->otherwise[event] != 0) to->events |= 1u << event;
   }
 }
 

@@ -104,8 +104,8 @@ class PeerBoxes {
   // --- of the worker
 
   struct Wakeups {
-    uint32_t events = 0;  // bits
-    uint64_t otherwise[kWakeupEvents];
+    uint32_t events = 0;                // bits
+    uint64_t otherwise[kWakeupEvents];  // of each of them bits, at least one
   };
   // take(peer) for each for which something was left.
   template <class Take>
