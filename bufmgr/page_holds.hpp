@@ -45,7 +45,8 @@ class PageHolds {
   // Whether the running transaction holds a part of the page exclusively.
   virtual bool writes(PageId page) const noexcept = 0;
   // The running transaction holds those parts of the page from now on until its end.  True: it had not in that mode.
-  // kHeld: another does, in a mode that forbids it.  kNoHolds.  kGivenUp.  Otherwise as BufferPool::fix_exclusive().
+  // kHeld: another does, in a mode that forbids it.  kUpgrade: the same, and that one waits for this transaction.
+  // kNoHolds.  kGivenUp.  Otherwise as BufferPool::fix_exclusive().
   // REQUIRES: no guard held.
   virtual coherence::Result<bool> hold(PageId page, bool exclusive, Parts parts, Intent intent) = 0;
   // What transactions of the node hold of `from`, they hold of a new page, too, which takes over some of what `from`

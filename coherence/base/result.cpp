@@ -22,6 +22,8 @@ const char* errc_name(Errc error) noexcept {
       return "given up";
     case Errc::kConflict:
       return "conflict";
+    case Errc::kUpgrade:
+      return "upgrade";
     case Errc::kRestart:
       return "restart";
     case Errc::kNoSpace:

@@ -26,6 +26,7 @@ enum class Errc : uint8_t {
   kNoHolds,       // a transaction, or all of a node, hold as many pages as they may
   kGivenUp,       // the transaction's holds were taken away, because it was idle; nothing was changed
   kConflict,      // what a serializable transaction is to read was changed since its snapshot
+  kUpgrade,       // two transactions have read a page and want to write it: this one is to let the other go on
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
   kAtLimit,       // what grows is as large as its format lets it be

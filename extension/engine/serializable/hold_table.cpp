@@ -21,8 +21,8 @@ HoldTable* HoldTable::create(void* memory, uint32_t entries, uint32_t sessions, 
   table->fence_ = fence;
   for (uint32_t i = 0; i < entries; ++i) new (table->bucket() + i) Bucket{.spin = {}, .first = kNone};
   for (uint32_t i = 0; i < entries; ++i)
-    new (table->entry() + i)
-        Entry{.page = 0, .by = {}, .read = 0, .write = 0, .next = i + 1 < entries ? i + 1 : kNone, .session = 0};
+    new (table->entry() + i) Entry{
+        .page = 0, .by = {}, .read = 0, .write = 0, .wants = 0, .next = i + 1 < entries ? i + 1 : kNone, .session = 0};
   return table;
 }
 
@@ -62,21 +62,28 @@ bool HoldTable::copy_entries(PageId page, uint32_t* chain) {
 HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by,
                                            const Wanted& wanted, Other* other, bool* first) {
   Entry* mine = nullptr;
+  const Entry* against = nullptr;
   for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
     Entry& at = entry()[i];
     if (at.page != page.raw) continue;
-    if (at.by == by) {
+    if (at.by == by)
       mine = &at;
-    } else if ((wanted.parts & (at.write | (wanted.exclusive ? at.read : 0))) != 0) {
-      *other = {.by = at.by, .only_reads = (wanted.parts & at.write) == 0};
-      return Entered::kHeld;
-    }
+    else if (against == nullptr && wanted.conflicts(at))
+      against = &at;
+  }
+  if (against != nullptr) {
+    *other = {.by = against->by, .only_reads = (wanted.parts & against->write) == 0};
+    if (mine == nullptr || !wanted.exclusive) return Entered::kHeld;
+    if (meets_upgrader(bucket, *mine, wanted)) return Entered::kUpgrade;
+    mine->wants = wanted.parts;
+    holder(session).note_upgrade(page.raw);
+    return Entered::kHeld;
   }
   if (mine == nullptr) {
     const uint32_t index = take_free();
     if (index == kNone) return Entered::kFull;
     mine = entry() + index;
-    *mine = {.page = page.raw, .by = by, .read = 0, .write = 0, .next = bucket.first, .session = session};
+    *mine = {.page = page.raw, .by = by, .read = 0, .write = 0, .wants = 0, .next = bucket.first, .session = session};
     bucket.first = index;
   }
   Parts& has = wanted.exclusive ? mine->write : mine->read;
@@ -84,6 +91,17 @@ HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, uint16_t
   *first = has == 0;
   has |= wanted.parts;
   return Entered::kNow;
+}
+
+// serializable.one-upgrader
+bool HoldTable::meets_upgrader(const Bucket& bucket, const Entry& mine, const Wanted& wanted) {
+  for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
+    const Entry& at = entry()[i];
+    if (at.page == mine.page && at.by != mine.by && wanted.conflicts(at) &&
+        holder(at.session).upgrades(at.by, at.page) && Wanted{true, at.wants}.conflicts(mine))
+      return true;
+  }
+  return false;
 }
 
 uint8_t HoldTable::leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* next) {

@@ -16,6 +16,9 @@
 //     takes them could have passed a bucket where a split, which no longer finds the mark, gives parts to nobody.
 // serializable.parts-apart: Two transactions of the node hold a page together if no part (holds.parts-of-a-page)
 //     that one of them writes is read or written by the other.
+// serializable.one-upgrader: Of the transactions of the node that have read parts of a page, one may wait to write such
+//     a part.  A second one is refused at once (kUpgrade), if each of them would wait for the other.  A transaction
+//     waits from when it was refused until its next request.
 // serializable.given-parts-noted: What a transaction is given of a new page (give_parts) its session does not know.  So
 //     that is noted in its Holder, under the lock of the bucket of the page that it has it from, as long as it holds
 //     that: a session that ends its transaction lets go of all it knows of, and then, while there is a note, of all
@@ -56,14 +59,14 @@ class HoldTable {
     return reinterpret_cast<Holder*>(this + 1)[session];
   }
 
-  enum class Entered : uint8_t { kNow, kBefore, kHeld, kFull, kGivenUp };
+  enum class Entered : uint8_t { kNow, kBefore, kHeld, kUpgrade, kFull, kGivenUp };
   struct Other {
     TxnId by;
     bool only_reads = false;  // what is asked for
   };
   // The transaction holds those parts of the page, if it may; `count` is called if it had none in that mode.  kBefore:
-  // it had these.  kHeld: *other does.  kGivenUp: `of`, its session, has lost what it held.  REQUIRES: the page's latch
-  // in that mode.
+  // it had these.  kHeld: *other does.  kUpgrade: so does one that waits for this one's end.  kGivenUp: `of`, its
+  // session, has lost what it held.  REQUIRES: the page's latch in that mode.
   template <class Count>
   Entered enter(PageId page, const Holder& of, TxnId by, bool exclusive, Parts parts, Other* other, Count count) {
     Bucket& bucket = bucket_of(page);
@@ -149,12 +152,14 @@ class HoldTable {
     uint64_t page;
     TxnId by;
     Parts read, write;
+    Parts wants;  // to write, while its holder upgrades()
     uint32_t next;
     uint16_t session;
   };
   struct Wanted {
     bool exclusive;
     Parts parts;
+    bool conflicts(const Entry& with) const { return (parts & (with.write | (exclusive ? with.read : 0))) != 0; }
   };
   struct Bucket {
     std::atomic<uint32_t> spin;
@@ -162,6 +167,8 @@ class HoldTable {
   };
   Entered enter_locked(Bucket& bucket, PageId page, uint16_t session, TxnId by, const Wanted& wanted, Other* other,
                        bool* first);
+  // For `mine`, which has read parts of the page.  Whether one with whom it conflicts waits for it, too.
+  bool meets_upgrader(const Bucket& bucket, const Entry& mine, const Wanted& wanted);
   // Copies of the page's entries, chained, in none of the buckets.  False: there is no room for them.
   bool copy_entries(PageId page, uint32_t* chain);
   uint8_t leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* next);

@@ -46,6 +46,7 @@ class alignas(64) Holder {
     idle_ms_.store(0, std::memory_order_relaxed);
     wanted_.store(false, std::memory_order_relaxed);
     given_parts_.store(false, std::memory_order_relaxed);
+    upgrades_.store(0, std::memory_order_relaxed);
     word_.store(HolderWord::of(by, HolderState::kHolds).raw, std::memory_order_release);
   }
   // From now on nothing is taken away.  False: it has been.
@@ -53,8 +54,13 @@ class alignas(64) Holder {
     return step(by, HolderState::kKeeps) || word() == HolderWord::of(by, HolderState::kKeeps);
   }
   void end() noexcept { word_.store(0, std::memory_order_release); }
+  // It asks for a page, and waits for none.
   void note_request() noexcept {
     requests_.store(requests_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    ends_upgrade();
+  }
+  void ends_upgrade() noexcept {
+    if (upgrades_.load(std::memory_order_relaxed) != 0) upgrades_.store(0, std::memory_order_relaxed);
   }
 
   // Whether it was given parts of pages since it asked last (serializable.given-parts-noted).
@@ -70,6 +76,12 @@ class alignas(64) Holder {
   void note_wanted() noexcept { wanted_.store(true, std::memory_order_relaxed); }
   // REQUIRES: the lock of a bucket that has an entry of it.  That orders the note, too.
   void note_given_parts() noexcept { given_parts_.store(true, std::memory_order_relaxed); }
+  // It has read that page, and is about to wait until it may write it (serializable.one-upgrader).  REQUIRES, of both:
+  // the lock of the page's bucket.
+  void note_upgrade(uint64_t page) noexcept { upgrades_.store(page, std::memory_order_relaxed); }
+  bool upgrades(TxnId by, uint64_t page) const noexcept {
+    return upgrades_.load(std::memory_order_relaxed) == page && word() == HolderWord::of(by, HolderState::kHolds);
+  }
   bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   int32_t patience_ms() const noexcept { return patience_ms_.load(std::memory_order_relaxed); }
   uint32_t idle_ms() const noexcept { return idle_ms_.load(std::memory_order_relaxed); }
@@ -83,7 +95,7 @@ class alignas(64) Holder {
     uint64_t from = HolderWord::of(by, HolderState::kHolds).raw;
     return word_.compare_exchange_strong(from, HolderWord::of(by, to).raw, std::memory_order_acq_rel);
   }
-  std::atomic<uint64_t> word_{0};
+  std::atomic<uint64_t> word_{0}, upgrades_{0};  // a page, or none
   std::atomic<int32_t> patience_ms_{0};
   std::atomic<uint32_t> idle_ms_{0}, requests_{0};
   std::atomic<bool> wanted_{false}, given_parts_{false};

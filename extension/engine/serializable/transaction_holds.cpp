@@ -106,6 +106,8 @@ Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive, bufmgr::Parts
       if (line != nullptr && (other.only_reads || parts == bufmgr::kWholePage)) line->note_refused_writer();
       txns_.session().note_held_by({txns_.node(), by_word(other.by)});
       return Errc::kHeld;
+    case HoldTable::Entered::kUpgrade:
+      return Errc::kUpgrade;
     case HoldTable::Entered::kFull:
       return Errc::kNoHolds;
     case HoldTable::Entered::kGivenUp:
@@ -161,28 +163,40 @@ Status TransactionHolds::stand_behind_writer(PageId page) {
   }
 }
 
+// serializable.upgraders-of-nodes.  REQUIRES: it holds the page, and was refused it exclusively.
+bool TransactionHolds::meets_upgrader_elsewhere(PageId page) {
+  const coherence::Line* line = txns_.pool().find(page);
+  return txns_.session().held_by().node != txns_.node() && holder_.wanted() && line != nullptr &&
+         line->refused_writer();
+}
+
 Result<bool> TransactionHolds::hold(PageId page, bool exclusive, bufmgr::Parts parts, Intent intent) {
   holder_.note_request();
   if (given_up()) return Errc::kGivenUp;  // for the sake of those that wait for this one: the table would tell, too
   const Mine* before = mine_.find(page.raw);
   if (before != nullptr && before->has(exclusive, parts)) return false;
-  if (held_ >= most_ && (before == nullptr || !before->page.valid())) return Errc::kNoHolds;
+  const bool holds_it = before != nullptr && before->page.valid();
+  if (held_ >= most_ && !holds_it) return Errc::kNoHolds;
   if (!by_.valid()) {
     auto id = txns_.id_to_hold();
     if (!id) return id.error();
     by_ = *id;
     holder_.begin(by_, patience_ms_);
   }
+  const bool had_asked = before != nullptr;
   Mine* mine = mine_.make(page.raw);
   if (mine == nullptr) return Errc::kNoMemory;
   const bool beside = !exclusive || parts != bufmgr::kWholePage;
-  if (beside && before == nullptr) GCL_TRY(stand_behind_writer(page));
+  if (beside && !had_asked) GCL_TRY(stand_behind_writer(page));
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   const Result<bool> entered =
       exclusive ? enter_latched(pool.fix_exclusive(session, page, bufmgr::Others::kChecked), true, parts)
                 : enter_latched(pool.fix_shared(session, page, intent), false, parts);
-  if (!entered) return entered.error();
+  if (!entered) {
+    const bool upgrades = exclusive && holds_it && entered.error() == Errc::kHeld;
+    return upgrades && meets_upgrader_elsewhere(page) ? Errc::kUpgrade : entered.error();
+  }
   note_mine(mine, page, exclusive, parts);
   return *entered;
 }
@@ -229,7 +243,9 @@ Status TransactionHolds::wait() {
   if (!status) return status.error();
   if (!status->running()) return txns_.waiter().pause(1);
   table_.counts().waits.fetch_add(1, std::memory_order_relaxed);
-  return txns_.waiter().wait_for(*id, WaitFor::kHolds);
+  const Status waited = txns_.waiter().wait_for(*id, WaitFor::kHolds);
+  if (!waited) holder_.ends_upgrade();
+  return waited;
 }
 
 }  // namespace engine

@@ -66,6 +66,7 @@ class TransactionHolds final : public bufmgr::PageHolds {
   void forget() noexcept;
   Status stand_behind_writer(PageId page);
   Result<bool> writer_waits_elsewhere(PageId page);
+  bool meets_upgrader_elsewhere(PageId page);
   Result<TxnId> id_of(coherence::Holder holder);
 
   TxnSystem& txns_;

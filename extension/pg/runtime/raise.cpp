@@ -96,6 +96,12 @@ void raise(Errc outcome, Relation rel) {
               errdetail("What this transaction reads of relation \"%s\" was changed since its snapshot.", name),
               errhint("The transaction might succeed if retried."));
       break;
+    case Errc::kUpgrade:
+      ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+              errmsg("could not serialize access due to read/write dependencies among transactions"),
+              errdetail("Another transaction waits to change a page of relation \"%s\" that both have read.", name),
+              errhint("The transaction might succeed if retried."));
+      break;
     case Errc::kNoHolds:
       ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
               errmsg("SERIALIZABLE transactions hold too many pages of gcl tables"),

@@ -31,8 +31,7 @@ class HoldTableTest : public ::testing::Test {
   }
   Entered enter(PageId page, TxnId by, bool exclusive, Parts parts = kWholePage) {
     HoldTable::Other other;
-    const Entered entered =
-        table_->enter(page, table_->holder(0), by, exclusive, parts, &other, [this] { ++counted_; });
+    const Entered entered = table_->enter(page, holder(by), by, exclusive, parts, &other, [this] { ++counted_; });
     other_ = other.by;
     only_reads_ = other.only_reads;
     return entered;
@@ -53,6 +52,8 @@ class HoldTableTest : public ::testing::Test {
       next_ = next;
     });
   }
+  // A session for each.
+  Holder& holder(TxnId by) { return table_->holder(uint32_t(by.sequence() - kA.sequence())); }
   static constexpr uint32_t kEntries = 8, kSessions = 4;
   static constexpr PageId kPage{17}, kOther{18}, kNew{19};
   static constexpr TxnId kA = TxnId::make({1}, 5), kB = TxnId::make({1}, 6), kC = TxnId::make({1}, 7);
@@ -94,6 +95,53 @@ TEST_F(HoldTableTest, AReaderBecomesAWriterIfItIsAlone) {
   EXPECT_EQ(modes_, "SX");
   EXPECT_FALSE(next_.valid());
   EXPECT_EQ(table_->used(), 0u);
+}
+
+class UpgradeTest : public HoldTableTest {
+ protected:
+  UpgradeTest() {
+    for (const TxnId by : {kA, kB, kC}) holder(by).begin(by, 0);
+  }
+};
+
+// serializable.one-upgrader
+TEST_F(UpgradeTest, OfReadersThatWantToWriteOneWaits) {
+  for (const TxnId by : {kA, kB, kC}) EXPECT_EQ(enter(kPage, by, false), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kA, true, part(1)), Entered::kHeld);
+  EXPECT_EQ(enter(kPage, kB, true, part(2)), Entered::kUpgrade);
+  EXPECT_EQ(enter(kPage, kC, true), Entered::kUpgrade);
+  EXPECT_EQ(enter(kPage, kA, true, part(1)), Entered::kHeld) << "it asks again";
+  leave(kPage, kB);
+  leave(kPage, kC);
+  EXPECT_EQ(enter(kPage, kA, true, part(1)), Entered::kNow);
+}
+
+TEST_F(UpgradeTest, OneThatWaitsNoLongerRefusesNobody) {
+  for (const TxnId by : {kA, kB}) EXPECT_EQ(enter(kPage, by, false), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kA, true), Entered::kHeld);
+  holder(kA).note_request();
+  EXPECT_EQ(enter(kPage, kB, true), Entered::kHeld);
+  EXPECT_EQ(enter(kPage, kA, true), Entered::kUpgrade);
+  ASSERT_TRUE(holder(kB).take(kB, 0));
+  EXPECT_EQ(enter(kPage, kA, true), Entered::kHeld) << "it has given up, and waits for nobody";
+}
+
+TEST_F(UpgradeTest, OneThatWaitsForAnotherPartRefusesNobody) {
+  EXPECT_EQ(enter(kPage, kA, false, part(1)), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kB, false, part(1) | part(2)), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kC, false, part(2)), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kA, true, part(2)), Entered::kHeld);
+  EXPECT_EQ(enter(kPage, kC, true, part(2)), Entered::kHeld) << "the first waits for it, and not the other way round";
+  EXPECT_EQ(enter(kOther, kC, true), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kB, true, part(1)), Entered::kUpgrade);
+}
+
+TEST_F(UpgradeTest, OneThatHasNotReadWaitsBehind) {
+  EXPECT_EQ(enter(kPage, kA, false), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kB, false), Entered::kNow);
+  EXPECT_EQ(enter(kPage, kA, true), Entered::kHeld);
+  EXPECT_EQ(enter(kPage, kC, true), Entered::kHeld);
+  EXPECT_EQ(enter(kPage, kC, false), Entered::kNow) << "a reader waits for nobody";
 }
 
 // serializable.parts-apart

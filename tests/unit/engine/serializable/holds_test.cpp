@@ -119,6 +119,43 @@ TEST_F(HoldsTest, ReadersHoldTogetherAndNeitherWrites) {
   two.commit();
 }
 
+// serializable.one-upgrader
+TEST_F(HoldsTest, OfReadersOfOneNodeThatWriteTheFirstWaits) {
+  Actor one(*this, 0), two(*this, 0);
+  for (Actor* reader : {&one, &two}) ASSERT_TRUE(reader->read(row_, reader->begin())->found);
+  EXPECT_EQ(one.update(row_), Errc::kHeld);
+  EXPECT_EQ(two.update(row_), Errc::kUpgrade);
+  two.worker.abort();
+  two.holds.end();
+  EXPECT_EQ(one.update(row_), Errc::kOk);
+  one.commit();
+}
+
+// serializable.upgraders-of-nodes
+TEST_F(HoldsTest, OfReadersOfTwoNodesThatWriteTheFirstWaits) {
+  Actor one(*this, 0), two(*this, 1);
+  Holder& second = tables_[1]->holder(two.worker.session().id().value);
+  for (Actor* reader : {&one, &two}) ASSERT_TRUE(reader->read(row_, reader->begin())->found);
+  EXPECT_EQ(one.update(row_), Errc::kHeld);
+  EXPECT_EQ(two.update(row_), Errc::kHeld) << "nobody is known to wait for it yet";
+  second.note_wanted();
+  EXPECT_EQ(two.update(row_), Errc::kUpgrade);
+  two.worker.abort();
+  two.holds.end();
+  EXPECT_EQ(one.update(row_), Errc::kOk);
+  one.commit();
+}
+
+TEST_F(HoldsTest, AReaderThatIsWantedForAnotherPageWaits) {
+  Actor one(*this, 0), two(*this, 1);
+  for (Actor* reader : {&one, &two}) ASSERT_TRUE(reader->read(row_, reader->begin())->found);
+  tables_[1]->holder(two.worker.session().id().value).note_wanted();
+  EXPECT_EQ(two.update(row_), Errc::kHeld) << "no writer of this page was refused here";
+  one.commit();
+  EXPECT_TRUE(gcl_test::eventually([&] { return two.update(row_) != Errc::kHeld; }));
+  two.commit();
+}
+
 TEST_F(HoldsTest, WhatIsWrittenIsReadBySnapshotsOnly) {
   Actor writer(*this, 0), reader(*this, 1), serial(*this, 1), here(*this, 0);
   const Snapshot seen = writer.begin();
