@@ -14,12 +14,12 @@ Result<Session::Named> Session::drop_dead(PageId page, NodeId dead, const Line* 
     const auto found = memory_->load(at);
     if (!found) return found.error();
     const LatchWord word{*found};
-    const bool owns = word.has_holder() && word.holder() == dead;
+    const bool owns = word.owner() == dead;
     const bool drops_owner = owns && shares != nullptr && shares->msi() == MsiState::kShared;
     const Named named = owns && !drops_owner ? Named::kOwner : Named::kNot;
     LatchWord without = word;
     if (word.readers().has(dead)) without = without.plus(LatchWord::drop_reader(dead));
-    if (drops_owner) without = without.plus(LatchWord::drop_holder(dead));
+    if (drops_owner) without = without.plus(LatchWord::drop_owner(dead));
     if (without == word) return named;
     const auto old = memory_->cas(at, word.raw, without.raw);
     if (!old) return old.error();

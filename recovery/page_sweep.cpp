@@ -22,9 +22,7 @@ constexpr int kFetchesAtOnce = 16;      // each may wait for a peer
 constexpr size_t kPagesAtOnce = 64;     // a batch of READs
 static_assert(kPagesAtOnce <= size_t(coherence::kBatchOpsMax));
 
-bool names(LatchWord word, NodeId node) {
-  return (word.has_holder() && word.holder() == node) || word.readers().has(node);
-}
+bool names(LatchWord word, NodeId node) { return word.owner() == node || word.readers().has(node); }
 
 }  // namespace
 

@@ -12,7 +12,7 @@ inline constexpr uint32_t kPageSize = 8192;  // one global cache line (GCL)
 inline constexpr int kNodesMax = 58;         // compute nodes: bits of the latch word's reader bitmap
 inline constexpr int kMemoryNodesMax = 64;
 
-// A compute node, 0..57.  In the latch word holder n is stored as n + 1 (0: no holder; 59..63 stay reserved).
+// A compute node, 0..57.  In the latch word owner n is stored as n + 1 (0: no owner; 59..63 stay reserved).
 struct NodeId {
   uint8_t value = 0xff;
   constexpr bool valid() const { return value < kNodesMax; }
@@ -33,7 +33,7 @@ struct NodeSet {
   constexpr bool operator==(const NodeSet&) const = default;
 };
 
-// A memory node (a holder of pages), 0..63.  0 also holds what is not pages: node table, rings, words.
+// A memory node (it has pages), 0..63.  0 also holds what is not pages: node table, rings, words.
 struct MemoryNodeId {
   uint8_t value = 0;
   constexpr auto operator<=>(const MemoryNodeId&) const = default;

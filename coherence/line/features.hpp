@@ -20,7 +20,7 @@ struct Problem;
 enum class Feature : uint8_t {
   kForwarding,      // a grant carries the page; else the requester reads the pool
   kEarlyAnswers,    // a grant, and Done, leave when their batch is posted; else when it is complete
-  kHandOver,        // the holder gives the requester its ownership; else it gives it up, and the requester tries again
+  kHandOver,        // the owner gives the requester its ownership; else it gives it up, and the requester tries again
   kClaim,           // a writer takes the word over sharers, then asks them; else asks first, and tries again
   kHints,           // a refusal says which node has the page, if known, and it is asked next; else the word is
   kJoin,            // a node that has just lost a page asks the taker, which adds its bit; else the word is asked

@@ -36,8 +36,8 @@ struct Step {
   // The page is here, and the queue is full.
   void refuse(const PeerRequest& r) { a.replies[a.reply_count++] = {r, ReplyKind::kDropped, hint(r, self)}; }
   NodeId hint(const PeerRequest& to, NodeId where) const {
-    const bool asks_holder = to.kind != RequestKind::kPeerInv && to.kind != RequestKind::kPeerClaim;
-    return asks_holder && on.has(Feature::kHints) ? where : NodeId();
+    const bool asks_owner = to.kind != RequestKind::kPeerInv && to.kind != RequestKind::kPeerClaim;
+    return asks_owner && on.has(Feature::kHints) ? where : NodeId();
   }
   // The node that is asked for the page, or got it last.
   NodeId whereabouts() const {
@@ -115,26 +115,26 @@ struct Step {
       s.joins = false;
       if (!old.readers().has(self)) return post(LineOp::kReadPosted, Post::kAddReader);
     }
-    if (!old.has_holder()) return finish(MsiState::kShared, LatchEnd::kToShared);
-    if (old.holder() == self) a.bad = true;
-    if (repairable.has(old.holder())) return take_over(LineOp::kTakeReadPosted, old);
+    if (!old.has_owner()) return finish(MsiState::kShared, LatchEnd::kToShared);
+    if (old.owner() == self) a.bad = true;
+    if (repairable.has(old.owner())) return take_over(LineOp::kTakeReadPosted, old);
     answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a pending reader
-    ask_to_read(old.holder());           // the bit stays, as a pending reader
+    ask_to_read(old.owner());            // the bit stays, as a pending reader
   }
-  void ask_to_read(NodeId holder) {
+  void ask_to_read(NodeId owner) {
     const RequestKind kind = s.joins          ? RequestKind::kPeerJoin
                              : s.copy_will_do ? RequestKind::kPeerCopy
                                               : RequestKind::kPeerRd;
-    ask(kind, NodeSet::of(holder), LineOp::kWaitShared);
+    ask(kind, NodeSet::of(owner), LineOp::kWaitShared);
   }
-  void ask_to_write(NodeId holder) { ask(RequestKind::kPeerWr, NodeSet::of(holder), LineOp::kWaitExclusive); }
+  void ask_to_write(NodeId owner) { ask(RequestKind::kPeerWr, NodeSet::of(owner), LineOp::kWaitExclusive); }
   void write_done(LatchWord old) {
     if (old == LatchWord::free()) return finish(MsiState::kModified, LatchEnd::kToCaller);
     if (names_dead(old)) return take_over(LineOp::kTakeWritePosted, old);
-    if (!old.has_holder() && on.has(Feature::kClaim)) return claim(old);
-    if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
-    if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by a node now dead
-    ask_to_write(old.holder());
+    if (!old.has_owner() && on.has(Feature::kClaim)) return claim(old);
+    if (!old.has_owner()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
+    if (old.owner() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by a node now dead
+    ask_to_write(old.owner());
   }
   void upgrade_done(LatchWord old) {
     if (old == LatchWord::sole_reader(self)) return finish(MsiState::kModified, LatchEnd::kToCaller);
@@ -142,21 +142,21 @@ struct Step {
     if (names_dead(old)) return take_over(LineOp::kTakeWritePosted, old);
     const bool claims = on.has(Feature::kClaim);
     if (s.failures < kUpgradeFailuresMax) s.failures++;
-    const bool given_up = old.has_holder() || (!claims && s.failures == kUpgradeFailuresMax);
+    const bool given_up = old.has_owner() || (!claims && s.failures == kUpgradeFailuresMax);
     if (may_fall_back() && (given_up || kept_for_lower())) return fall_back();
-    if (!old.has_holder() && claims) return claim(old);
-    const NodeSet others = old.has_holder() ? NodeSet::of(old.holder()) : old.readers().without(self);
+    if (!old.has_owner() && claims) return claim(old);
+    const NodeSet others = old.has_owner() ? NodeSet::of(old.owner()) : old.readers().without(self);
     ask(RequestKind::kPeerInv, others, LineOp::kWaitUpgrade);
     refuse_higher();
   }
   // --- what a dead node had ------------------------------------------------------------------------------------------
   bool names_dead(LatchWord word) const {
-    return word.has_holder() ? repairable.has(word.holder()) : (word.readers().bits & repairable.bits) != 0;
+    return word.has_owner() ? repairable.has(word.owner()) : (word.readers().bits & repairable.bits) != 0;
   }
   // Takes the dead node's place in the word as it was a moment ago (repair.take-over-by-exact-word): dead readers' bits
   // and our own pending-reader bit go.
   void take_over(LineOp op, LatchWord word) {
-    s.taken_from = word.has_holder() ? word.holder() : NodeId();
+    s.taken_from = word.owner();
     s.sharers = word.readers();
     a.expects = word.raw;
     a.over = others_alive();
@@ -174,7 +174,7 @@ struct Step {
     s.sharers = others_alive();  // one that died since has left its bit, and is asked for nothing
     if (old != expected && reads) return post(LineOp::kProbePosted, Post::kProbe);
     if (old != expected) {
-      if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // ours now, or free
+      if (!old.has_owner() && old.readers().without(self).empty()) return claim(old);  // ours now, or free
       return shares ? upgrade_done(old) : write_done(old);
     }
     answer_parked(ReplyKind::kDropped);
@@ -200,7 +200,7 @@ struct Step {
       answer_parked(ReplyKind::kDropped);
       return ask(RequestKind::kPeerClaim, s.sharers, LineOp::kWaitClaimed);
     }
-    if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // the sharers have gone
+    if (!old.has_owner() && old.readers().without(self).empty()) return claim(old);  // the sharers have gone
     shares ? upgrade_done(old) : write_done(old);
   }
   void unclaim_done() {
@@ -394,7 +394,7 @@ struct Step {
     answer_parked(ReplyKind::kDropped);
     a.latch = LatchEnd::kRelease;
   }
-  // The holder field is gone: every bit of the old word is a share now, and those that we added are, so every parked
+  // The owner field is gone: every bit of the old word is a share now, and those that we added are, so every parked
   // reader is granted with the first.  None has come since the batch was posted.
   void downgrade_done(LatchWord old, bool answered) {
     s.msi = MsiState::kShared;

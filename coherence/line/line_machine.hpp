@@ -54,8 +54,8 @@ struct Event {
 // Batches, with n = this node, j = Actions::to.
 enum class Post : uint8_t {
   kNone = 0,
-  kAddReader,  // FAA +b_n; READ page if there was no holder
-  kProbe,      // LOAD word; READ page if there is no holder
+  kAddReader,  // FAA +b_n; READ page if there was no owner
+  kProbe,      // LOAD word; READ page if there is no owner
   kTake,       // CAS 0 -> X_n; READ page if it swapped
   kReadPage,   // READ page
   kUpgrade,    // CAS b_n -> X_n

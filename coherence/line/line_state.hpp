@@ -12,12 +12,12 @@ namespace coherence {
 // The requests between nodes (a message carries its case).
 enum class RequestKind : uint8_t {
   kNone = 0,
-  kPeerRd,     // to the holder: make it shared, grant me S
-  kPeerWr,     // to the holder: hand over, grant me M
+  kPeerRd,     // to the owner: make it shared, grant me S
+  kPeerWr,     // to the owner: hand over, grant me M
   kPeerInv,    // to a sharer: drop your share; never grants
-  kPeerCopy,   // to the holder: as PeerRd, but of what a transaction holds a copy will do
+  kPeerCopy,   // to the owner: as PeerRd, but of what a transaction holds a copy will do
   kPeerClaim,  // to a sharer under my claim: drop your share; any answer but Held says that none is left
-  kPeerJoin,   // to the node believed to be the holder: as PeerRd, and add my bit to the word
+  kPeerJoin,   // to the node believed to be the owner: as PeerRd, and add my bit to the word
 };
 constexpr bool is_reader(RequestKind kind) {
   return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy || kind == RequestKind::kPeerJoin;
@@ -25,7 +25,7 @@ constexpr bool is_reader(RequestKind kind) {
 enum class ReplyKind : uint8_t {
   kNone = 0,
   kDropped,       // not here, or not now: look at the word again
-  kDone,          // the share, or what the holder had, is gone from the word
+  kDone,          // the share, or what the owner had, is gone from the word
   kGrantS,        // the word says you share; the page is in your frame
   kGrantM,        // the word names you; the page is in your frame
   kGrantSInPool,  // without forwarding: the same, and the page is in the pool

@@ -27,7 +27,7 @@ inline NodeSet joining(const LineState& s) {
   return nodes;
 }
 
-// A claim cannot be refused; there is at most one, as the word has one holder.
+// A claim cannot be refused; there is at most one, as the word has one owner.
 constexpr int urgency(const PeerRequest& r) { return r.kind == RequestKind::kPeerClaim ? 256 : r.priority; }
 
 // A newer request replaces an older one of its node (which was answered by a crash).  Of a full line the least urgent

@@ -49,7 +49,7 @@ int Evictor::add_release(Batch& batch, Line& line, Post release) noexcept {
   const NodeParts& node = session_.node;
   if (release == Post::kRelease) add_write_back(node, batch, line);
   return batch.faa(node.pool.latch_address(line.page()),
-                   release == Post::kRelease ? LatchWord::drop_holder(node.id) : LatchWord::drop_reader(node.id));
+                   release == Post::kRelease ? LatchWord::drop_owner(node.id) : LatchWord::drop_reader(node.id));
 }
 
 // The line's batch is complete: only now are the bytes in the pool, and the redo of their changes is needed no longer

@@ -259,8 +259,8 @@ bool ProtocolDriver::refused(const Line& line, const RequestSlot& slot, bool* no
   for (NodeSet left = state.waiting; !left.empty(); left = left.without(left.first())) {
     const ReplyWord word{slot.reply[left.first().value].load(std::memory_order_acquire)};
     if (!word.is_reply() || word.round() != round_of(slot) || word.kind() != ReplyKind::kDropped) return false;
-    const bool asks_holder = slot.kind.load(std::memory_order_relaxed) != RequestKind::kPeerInv;
-    *not_now &= !asks_holder || word.passed_to() == left.first();
+    const bool asks_owner = slot.kind.load(std::memory_order_relaxed) != RequestKind::kPeerInv;
+    *not_now &= !asks_owner || word.passed_to() == left.first();
   }
   return true;
 }

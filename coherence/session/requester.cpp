@@ -148,7 +148,7 @@ Status Requester::stand_back(Line& line) {
     if (session_.word_is_near) {
       const auto word = session_.memory.load(session_.node.pool.latch_address(page));
       if (!word) return word.error();
-      if (LatchWord{*word}.has_holder()) break;
+      if (LatchWord{*word}.has_owner()) break;
     }
     if (!waited) session_.counters.add(Counter::kStoodBack);
     waited = true;

@@ -72,7 +72,7 @@ bool MessageServer::confirm_grant(Line& line, NodeId dead) noexcept {
     const auto found = session_.memory.load(at);
     if (!found) return false;
     const LatchWord word{*found};
-    const bool stands = word.has_holder() && word.holder() == dead;
+    const bool stands = word.owner() == dead;
     // A share lies below the dead owner until that one is repairable: its other readers quiesce, too.
     uint64_t change = 0;
     if (state.msi == MsiState::kModified && stands) change = LatchWord::hand_over(dead, self);

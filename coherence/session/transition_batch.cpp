@@ -21,7 +21,7 @@ int add_claim(const NodeParts& node, Batch& batch, Line& line, NodeSet others) n
 // The bytes, then the word.
 int add_giving_up(const NodeParts& node, Batch& batch, Line& line, const Actions& actions) noexcept {
   add_write_back(node, batch, line);
-  const uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_holder(node.id)
+  const uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_owner(node.id)
                           : actions.post == Post::kHandOver ? LatchWord::hand_over(node.id, actions.to)
                                                             : LatchWord::downgrade(node.id, actions.over);
   return batch.faa(node.pool.latch_address(line.page()), addend);
@@ -38,11 +38,11 @@ int add_transition(const NodeParts& node, Batch& batch, Line& line, const Action
   switch (actions.post) {
     case Post::kAddReader:
       atomic = batch.faa(word, LatchWord::add_reader(self));
-      batch.read(bytes, frame, kPageSize, OnlyIf::kNoHolder);
+      batch.read(bytes, frame, kPageSize, OnlyIf::kNoOwner);
       return atomic;
     case Post::kProbe:
       atomic = batch.load(word);
-      batch.read(bytes, frame, kPageSize, OnlyIf::kNoHolder);
+      batch.read(bytes, frame, kPageSize, OnlyIf::kNoOwner);
       return atomic;
     case Post::kTake:
       atomic = batch.cas(word, LatchWord::free().raw, LatchWord::owned_by(self).raw);

@@ -100,11 +100,11 @@ void add(Text& to, NodeSet nodes) noexcept {
 void add(Text& to, LatchWord word) noexcept {
   to.add("%016llx: ", wide(word.raw));
   if (!word.well_formed()) {
-    to.add("not a latch word: its owner is %u", unsigned(word.raw >> LatchWord::kHolderShift));
+    to.add("not a latch word: its owner is %u", unsigned(word.raw >> LatchWord::kOwnerShift));
   } else if (word == LatchWord::free()) {
     to.add("free");
-  } else if (word.has_holder()) {
-    to.add("owned by node %u", word.holder().value);
+  } else if (word.has_owner()) {
+    to.add("owned by node %u", word.owner().value);
     if (word.readers().empty()) return;
     to.add(", pending readers, or shares asked back, ");
     add(to, word.readers());

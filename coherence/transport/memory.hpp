@@ -27,7 +27,7 @@
 //
 //   Batch batch(node);
 //   batch.faa(word, bit);
-//   batch.read(page, frame, kPageSize, OnlyIf::kNoHolder);
+//   batch.read(page, frame, kPageSize, OnlyIf::kNoOwner);
 //   GCL_TRY(memory.run(batch));
 //   uint64_t old = batch.op(0).old;
 #pragma once
@@ -49,7 +49,7 @@ enum class BatchState : uint8_t { kOpen, kPosted, kDone, kUnknown };
 enum class OnlyIf : uint8_t {
   kAlways,
   kCasSucceeded,  // operation 0 is a CAS that swapped
-  kNoHolder,      // operation 0's old value has no exclusive holder (bits 58..63 clear)
+  kNoOwner,       // operation 0's old value names no owner (bits 58..63 clear)
 };
 
 // Memory in the arena of this process's node: NodeParts makes them (transport.pages-registered).
@@ -83,7 +83,7 @@ inline bool wanted(const Op& op, const Op& first) {
       return true;
     case OnlyIf::kCasSucceeded:
       return first.old == first.expect;
-    case OnlyIf::kNoHolder:
+    case OnlyIf::kNoOwner:
       return first.old >> 58 == 0;
   }
   return true;

@@ -58,13 +58,13 @@ TEST_P(MemoryContract, AReadWhoseConditionHoldsIsDone) {
   EXPECT_EQ(word(local(0)), 4711u);
   Batch add(kZero);
   add.faa(at(8), uint64_t{1} << 58);  // free before, held afterwards
-  add.read(at(128), local(8), 8, OnlyIf::kNoHolder);
+  add.read(at(128), local(8), 8, OnlyIf::kNoOwner);
   run(add);
   EXPECT_EQ(word(local(8)), 4711u);
   Batch readers(kZero);
-  write_word(at(16), (uint64_t{1} << 58) - 1);  // every reader's bit, no holder
+  write_word(at(16), (uint64_t{1} << 58) - 1);  // every reader's bit, no owner
   readers.load(at(16));
-  readers.read(at(128), local(16), 8, OnlyIf::kNoHolder);
+  readers.read(at(128), local(16), 8, OnlyIf::kNoOwner);
   run(readers);
   EXPECT_EQ(word(local(16)), 4711u);
 }
@@ -88,13 +88,13 @@ TEST_P(MemoryContract, AReadWhoseConditionFailsIsSkippedOrReadsWhatIsThere) {
   EXPECT_EQ(word(local(24)), 4711u);
   Batch add(kZero);
   add.faa(at(8), -(uint64_t{1} << 58));  // held before, free afterwards
-  add.read(at(128), local(8), 8, OnlyIf::kNoHolder);
+  add.read(at(128), local(8), 8, OnlyIf::kNoOwner);
   run(add);
   EXPECT_TRUE(unwanted(8));
   write_word(at(8), uint64_t{63} << 58);
   Batch load(kZero);
   load.load(at(8));
-  load.read(at(128), local(16), 8, OnlyIf::kNoHolder);
+  load.read(at(128), local(16), 8, OnlyIf::kNoOwner);
   run(load);
   EXPECT_TRUE(unwanted(16));
 }

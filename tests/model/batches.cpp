@@ -57,18 +57,18 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
   BatchM& b = x.batch;
   NodeId me = id_of(n);
   bool last = true;
-  auto no_holder = [](uint64_t w) { return !LatchWord{w}.has_holder(); };
+  auto no_owner = [](uint64_t w) { return !LatchWord{w}.has_owner(); };
   bool write_turn = (b.next == 0) != (v.free_before_write && b.post == Post::kRelease);
   switch (b.post) {
     case Post::kAddReader:
       if (b.next == 0)
-        x.old = s.word, s.word += LatchWord::add_reader(me), last = !no_holder(x.old);
+        x.old = s.word, s.word += LatchWord::add_reader(me), last = !no_owner(x.old);
       else
         b.read_new = s.pool;
       break;
     case Post::kProbe:
       if (b.next == 0)
-        x.old = s.word, last = !no_holder(x.old);
+        x.old = s.word, last = !no_owner(x.old);
       else
         b.read_new = s.pool;
       break;
@@ -125,7 +125,7 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
         b.write_new = 0;
       } else {
         x.old = s.word;
-        s.word += b.post == Post::kRelease ? LatchWord::drop_holder(me)
+        s.word += b.post == Post::kRelease ? LatchWord::drop_owner(me)
                   : b.post == Post::kHandOver
                       ? LatchWord::hand_over(me, id_of(b.to))
                       : LatchWord::downgrade(
@@ -151,7 +151,7 @@ void Explorer::complete(State s, int n) {
               (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe || b.post == Post::kTake ||
                                b.post == Post::kClaim || b.post == Post::kTakeOver));
   if (read) x.fresh = b.read_new;
-  if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
+  if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_owner()) x.undo = 1;
   const bool answered = x.undo == kAnswered;
   if (answered) x.undo = 0;
   const auto granted = granted_by(s, n);

@@ -22,7 +22,7 @@ void Explorer::quiesce(State& s, int n) {
     const LatchWord w{s.word};
     if (s.dead >> to & 1) continue;
     if (s.reply[n][to].kind) continue;  // it was never told
-    const bool holds = w.has_holder() && w.holder() == id_of(n);
+    const bool holds = w.owner() == id_of(n);
     if (x.msi == MsiState::kModified && holds) s.word += LatchWord::hand_over(id_of(n), id_of(to));
     if (x.msi != MsiState::kShared) continue;
     s.pool |= x.fresh;
@@ -33,8 +33,7 @@ void Explorer::quiesce(State& s, int n) {
 // What a survivor adds to the page that it took over from `owner`: the redo of all that are known to be dead.
 void Explorer::repair(State& s, int n, LatchWord taken) {
   for (int d = 0; d < kNodes && !v.no_redo; d++)
-    if (known_dead(s, d) && s.node[d].redo && (!v.one_redo || (taken.has_holder() && taken.holder() == id_of(d))))
-      s.node[n].fresh = 1;
+    if (known_dead(s, d) && s.node[d].redo && (!v.one_redo || taken.owner() == id_of(d))) s.node[n].fresh = 1;
 }
 
 void Explorer::death(const State& s0, int n) {
@@ -75,8 +74,8 @@ void Explorer::death(const State& s0, int n) {
   // The sweep.  What a dead node owns is taken over by a node that wants it: the sweep is one that wants to read.
   const LatchWord w{s.word};
   for (const NodeM& x : s.node)
-    if (w.has_holder() && w.holder() == id_of(n) && x.msi == MsiState::kShared && x.op == LineOp::kIdle) {
-      s.word += LatchWord::drop_holder(id_of(n));
+    if (w.owner() == id_of(n) && x.msi == MsiState::kShared && x.op == LineOp::kIdle) {
+      s.word += LatchWord::drop_owner(id_of(n));
       emit(s, uint8_t(kRepair + n), "the dead claimer's place is dropped");
       return;
     }

@@ -14,18 +14,18 @@ void Explorer::invariants() {
   uint64_t known = 0;
   for (int n = 0; n < kNodes; n++) known |= LatchWord::reader_bit(id_of(n));
   bool odd = (w.readers().bits & ~known) || !w.well_formed() ||
-             (w.has_holder() && (!is_node(w.holder()) || id_of(index_of(w.holder())) != w.holder()));
+             (w.has_owner() && (!is_node(w.owner()) || id_of(index_of(w.owner())) != w.owner()));
+  const NodeM* const owner = is_node(w.owner()) ? &s.node[index_of(w.owner())] : nullptr;
+  const bool dead_owner = owner && (s.dead >> index_of(w.owner()) & 1);  // until its place is taken over
   for (int n = 0; n < kNodes; n++) {
     const NodeM& x = s.node[n];
     NodeId me = id_of(n);
     // A node that was granted early stands where the giver still does in the word (coherence.early-grant-bound).
-    bool early = x.grant_in_flight && w.has_holder() && w.holder() == id_of(x.grant_in_flight - 1);
-    bool named = w.has_holder() && w.holder() == me;
+    bool early = x.grant_in_flight && w.owner() == id_of(x.grant_in_flight - 1);
+    bool named = w.owner() == me;
     if (s.dead >> n & 1) {
       // A node that takes over from a dead one has the redo of all dead ones, too.
-      const NodeM* const owner = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
       const bool taken = owner && (owner->op == LineOp::kTakeReadPosted || owner->op == LineOp::kTakeWritePosted);
-      const bool dead_owner = w.has_holder() && is_node(w.holder()) && (s.dead >> index_of(w.holder()) & 1);
       any |= x.redo;
       found |= x.redo && (dead_owner || taken || early);
       quiet &= (s.fenced >> n & 1) && !named && !w.readers().has(me) && x.batch.post == Post::kNone;
@@ -50,13 +50,10 @@ void Explorer::invariants() {
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
     if (usable && x.msi == MsiState::kModified && !named && !early) flag(at_, "X6");
     // A node that a claim met shares until it has answered (coherence.claim-then-ask).
-    const NodeM* const holder = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
-    const bool dead_holder = holder && (s.dead >> index_of(w.holder()) & 1);  // until its place is taken over
-    const bool claimed =
-        dead_holder || (holder && holder->op != LineOp::kDowngradePosted && (holder->sharers >> n & 1));
-    const bool joins = early && holder && holder->sharers >> n & 1;  // its bit comes with the downgrade
+    const bool claimed = dead_owner || (owner && owner->op != LineOp::kDowngradePosted && (owner->sharers >> n & 1));
+    const bool joins = early && owner && owner->sharers >> n & 1;  // its bit comes with the downgrade
     if (usable && x.msi == MsiState::kShared && !named &&
-        ((w.has_holder() && !early && !claimed) || (!w.readers().has(me) && !joins)))
+        ((w.has_owner() && !early && !claimed) || (!w.readers().has(me) && !joins)))
       flag(at_, "X6");
     sum += x.msi == MsiState::kModified ? LatchWord::owned_by(me).raw
            : x.msi == MsiState::kShared ? LatchWord::reader_bit(me)

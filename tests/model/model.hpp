@@ -6,7 +6,7 @@
 // hits, holds a guard for a while, and evicts; a parked request bounds its turns (gamma = 1).  Standing back and the
 // interval between resends are delays, and every delay is explored.  Priorities end where a writer counts as starved,
 // and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57: neighbours, and
-// next to the holder field.
+// next to the owner field.
 #pragma once
 
 #include <cstdint>

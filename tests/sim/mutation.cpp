@@ -64,7 +64,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   if (mutation == Mutation::kClaimRefused && claimed && before != LineOp::kIdle) return refuse(e.request);
   const LatchWord old{e.old};
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
-      !old.has_holder())
+      !old.has_owner())
     e.old = 0;
   if (mutation == Mutation::kInFlightLeaves && e.kind == Event::Kind::kReply) observer->confirm(s);
   if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
@@ -133,7 +133,7 @@ void linger_over_dead(const Op& op) {
   bool names_dead = false;
   for (NodeSet left = word.readers(); !left.empty(); left = left.without(left.first()))
     names_dead |= scheduler()->crashed(left.first().value);
-  names_dead |= word.has_holder() && scheduler()->crashed(word.holder().value);
+  names_dead |= word.has_owner() && scheduler()->crashed(word.owner().value);
   if (names_dead && sometimes(2)) scheduler()->sleep(scheduler()->random().below(40 * kMs));
 }
 
@@ -263,13 +263,13 @@ bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
       if (op.verb == Verb::kCas) linger_over_dead(op);
       return false;
     case Mutation::kLostPendingReader:
-      if (op.verb != Verb::kFaa || op.operand != LatchWord::add_reader(self) || !LatchWord{*word}.has_holder())
+      if (op.verb != Verb::kFaa || op.operand != LatchWord::add_reader(self) || !LatchWord{*word}.has_owner())
         return false;
       op.old = *word;
       return true;
     case Mutation::kTransientBits:
       if (op.verb != Verb::kFaa) return false;
-      if (op.operand == LatchWord::add_reader(self) && LatchWord{*word}.has_holder()) {
+      if (op.operand == LatchWord::add_reader(self) && LatchWord{*word}.has_owner()) {
         Op back = op;
         back.operand = LatchWord::drop_reader(self);
         later(back, base);

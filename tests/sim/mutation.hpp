@@ -23,7 +23,7 @@ enum class Mutation : uint8_t {
   kFalseGrant,      // a CAS that failed on readers counts as a grant
   kClaimRefused,    // a node that cannot tell yet whether it shares tells a claim that it does not
   kJoinForgotten,   // a reader that joins is granted a share, and its bit is not added
-  kTransientBits,   // a failed reader takes its bit back while it asks; the holder adds it
+  kTransientBits,   // a failed reader takes its bit back while it asks; the owner adds it
   kGrantLost,       // a page that is sent does not arrive, and no node hears of it
   kKeptShare,       // a share is given up in the word, and still used
   kLatchKept,       // a served line stays latched

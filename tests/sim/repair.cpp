@@ -120,7 +120,7 @@ bool Cluster::sweep(Member& m, Session& session, NodeId dead) {
 
 bool Cluster::in_pool(Session& session, int page, NodeId dead) {
   const auto word = session.memory().load(pool_->latch_address(Directory::page(page)));
-  if (!word || (LatchWord{*word}.has_holder() && LatchWord{*word}.holder() == dead)) return false;
+  if (!word || LatchWord{*word}.owner() == dead) return false;
   if (mutation == Mutation::kSweptUnwritten) return true;
   uint64_t value;
   memcpy(&value, gcl_test::pool_bytes(*pool_, Directory::page(page)), sizeof value);

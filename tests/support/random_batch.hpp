@@ -25,7 +25,7 @@ void add_random(coherence::Batch& batch, int count, uint64_t region, uint32_t by
       const Verb first = batch.op(0).verb;
       if (first == Verb::kCas && random() % 2) return OnlyIf::kCasSucceeded;
       const bool atomic = first == Verb::kCas || first == Verb::kFaa || first == Verb::kLoad;
-      return atomic && random() % 2 ? OnlyIf::kNoHolder : OnlyIf::kAlways;
+      return atomic && random() % 2 ? OnlyIf::kNoOwner : OnlyIf::kAlways;
     };
     switch (random() % 5) {
       case 0:

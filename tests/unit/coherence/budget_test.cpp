@@ -91,7 +91,7 @@ TEST_P(Budget, ASoleReaderUpgradesWithOneBatch) {
   EXPECT_EQ(cost(0, [&] { write(0, 1); }), (Cost{1, 0, 0}));
 }
 
-TEST_P(Budget, AReadBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
+TEST_P(Budget, AReadBehindAnOwnerIsOneFailedAttemptAndTheOwnerSendsOneBatch) {
   write(1, 7);
   Cost there{};
   EXPECT_EQ(cost(0, [&] { there = cost(1, [&] { read(0); }); }), (Cost{1, 1, 0}));
@@ -101,7 +101,7 @@ TEST_P(Budget, AReadBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
   EXPECT_EQ(pool->peek_latch(p).readers().count(), 2);
 }
 
-TEST_P(Budget, AWriteBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
+TEST_P(Budget, AWriteBehindAnOwnerIsOneFailedAttemptAndTheOwnerSendsOneBatch) {
   write(1, 7);
   Cost there{};
   EXPECT_EQ(cost(0, [&] { there = cost(1, [&] { write(0, 8); }); }), (Cost{1, 1, 0}));

@@ -41,14 +41,14 @@ TEST_F(Crowd, FiftyEightNodesShareAPageAndEachWriterInvalidatesAllTheOthers) {
   for (const int writer : {0, 57, 31}) {
     for (int n = 0; n < kNodesMax; ++n) EXPECT_EQ(read(n, page(3)), expected) << "node " << n;
     LatchWord word = pool->peek_latch(page(3));
-    EXPECT_FALSE(word.has_holder());
+    EXPECT_FALSE(word.has_owner());
     EXPECT_EQ(word.readers().count(), kNodesMax);
     const uint64_t asked = nodes[writer]->count(Counter::kPeerInvSent);
     expected = change(writer, page(3), 1000);
     EXPECT_EQ(nodes[writer]->count(Counter::kPeerInvSent) - asked, uint64_t(kNodesMax - 1));
     word = pool->peek_latch(page(3));
-    ASSERT_TRUE(word.has_holder());
-    EXPECT_EQ(word.holder(), NodeId{uint8_t(writer)});
+    ASSERT_TRUE(word.has_owner());
+    EXPECT_EQ(word.owner(), NodeId{uint8_t(writer)});
     EXPECT_TRUE(word.readers().empty());
     for (int n = 0; n < kNodesMax; ++n) {
       // A node that gave its share up answers first, and then lets go of the latch, whose word says so.

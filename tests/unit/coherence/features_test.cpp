@@ -126,7 +126,7 @@ TEST_F(Switches, WithForwardingThePageTravelsWithTheGrant) {
   EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 2u);
 }
 
-// The holder gives the page up, for no node in particular; the requester tries again.
+// The owner gives the page up, for no node in particular; the requester tries again.
 TEST_F(Switches, WithoutHandOverTheAskerTriesAgain) {
   start(without(Feature::kHandOver));
   write(1, 7);
@@ -134,7 +134,7 @@ TEST_F(Switches, WithoutHandOverTheAskerTriesAgain) {
   EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 3u);
   EXPECT_EQ(sum(Counter::kGrantMSent) + sum(Counter::kGrantSSent), 0u);
   EXPECT_EQ(sum(Counter::kDoneSent), 2u);
-  EXPECT_EQ(pool->peek_latch(p), LatchWord::sole_reader(NodeId{2}));  // the holder kept nothing
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::sole_reader(NodeId{2}));  // the owner kept nothing
 }
 
 TEST_F(Switches, WithoutUpgradeTheShareIsGivenUpFirst) {
@@ -258,7 +258,7 @@ TEST_F(Switches, NobodyGetsInBetweenAClaimAndItsWrite) {
     ASSERT_TRUE(sessions[1]->lock_shared(line(1), p).ok());
     std::thread writer([&] { write(0, 8); });
     ASSERT_TRUE(eventually([&] { return nodes[1]->count(Counter::kParked) == 1; }));
-    EXPECT_EQ(LatchWord{pool->peek_latch(p)}.has_holder(), claims);
+    EXPECT_EQ(LatchWord{pool->peek_latch(p)}.has_owner(), claims);
     std::atomic<uint64_t> seen{99};
     std::thread reader([&] { seen = read(3); });
     if (claims)
@@ -299,7 +299,7 @@ TEST_F(Switches, AClaimOverAHeldShareIsTakenBack) {
   }
 }
 
-// Every request is refused, because node 1 does not find its line: a sharer is given time, a holder is not.
+// Every request is refused, because node 1 does not find its line: a sharer is given time, an owner is not.
 TEST_F(Switches, ARefusedInvalidationIsSentAgainAfterAWhile) {
   const struct {
     Features on;

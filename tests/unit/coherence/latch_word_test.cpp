@@ -5,11 +5,11 @@
 
 namespace coherence {
 
-TEST(LatchWord, EveryHolderFitsItsSixBits) {
+TEST(LatchWord, EveryOwnerFitsItsSixBits) {
   for (uint8_t n = 0; n < kNodesMax; n++) {
     LatchWord w = LatchWord::owned_by(NodeId{n});
     EXPECT_TRUE(w.well_formed());
-    EXPECT_EQ(w.holder().value, n);
+    EXPECT_EQ(w.owner().value, n);
     EXPECT_TRUE(w.readers().empty());
   }
 }
@@ -18,11 +18,11 @@ TEST(LatchWord, AdditionsNeitherCarryNorBorrowWhateverTheOtherBitsAre) {
   NodeSet others{LatchWord::kReaders};
   for (uint8_t n = 0; n < kNodesMax; n++) {
     NodeId a{n}, b{uint8_t((n + 1) % kNodesMax)};
-    LatchWord w{others.without(a).bits | LatchWord::holder_bits(a)};
-    EXPECT_EQ(w.plus(LatchWord::hand_over(a, b)).holder(), b);
+    LatchWord w{others.without(a).bits | LatchWord::owner_bits(a)};
+    EXPECT_EQ(w.plus(LatchWord::hand_over(a, b)).owner(), b);
     EXPECT_EQ(w.plus(LatchWord::hand_over(a, b)).readers(), others.without(a));
     EXPECT_EQ(w.plus(LatchWord::downgrade(a)), LatchWord{others.bits});
-    EXPECT_EQ(w.plus(LatchWord::drop_holder(a)), LatchWord{others.without(a).bits});
+    EXPECT_EQ(w.plus(LatchWord::drop_owner(a)), LatchWord{others.without(a).bits});
     EXPECT_EQ(LatchWord{others.bits}.plus(LatchWord::drop_reader(a)).readers(), others.without(a));
   }
 }

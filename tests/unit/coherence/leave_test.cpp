@@ -190,7 +190,7 @@ TEST_F(Departed, ANodeThatComesAndGoesLeavesNoMemoryBehind) {
   const uint64_t kept = layout.shared_until() + layout.bytes - layout.private_at;  // node.memory-given-back
   ASSERT_LT(kept, layout.bytes / 2);
   const pid_t stayer = stayer_ = gcl_test::child([this] { stay(); });
-  ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
+  ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_owner(); }));
   for (int i = 0; i < 20; i++) ASSERT_LE(come_and_go(stayer, false), kept) << "restart " << i;
   EXPECT_TRUE(gcl_test::eventually([&] { return arenas_mapped(stayer) == 0; }));
   EXPECT_LE(come_and_go(stayer, true), kept);  // though a process that does nothing maps it

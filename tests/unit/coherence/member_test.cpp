@@ -172,7 +172,7 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
     if (!s.assign(l, page(3), [] {}) || !s.lock_exclusive(l, page(3))) _exit(2);
     for (;;) (void)s.serve(100);
   }
-  ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
+  ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_owner(); }));
   TestNode& n = add_node();
   {
     Session s(*n.node, SessionId{0}, nullptr);

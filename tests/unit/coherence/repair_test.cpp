@@ -272,7 +272,7 @@ class RecordedRepair : public Repair {
     EXPECT_EQ(node.node->unrecorded(), NodeSet::of(kVictim));
     EXPECT_TRUE(node.node->repairable().empty());
     EXPECT_EQ(node.node->info(kVictim).state, MemberState::kDead);
-    EXPECT_EQ(pool->peek_latch(at).holder(), kVictim);
+    EXPECT_EQ(pool->peek_latch(at).owner(), kVictim);
     EXPECT_EQ(node.count(Counter::kRepairs), 0u);
   }
 };
@@ -334,7 +334,7 @@ TEST_F(RecordedRepair, TheNextDeathOfTheNodeIsRecordedAgain) {
     EXPECT_TRUE(record(mine, before)) << "a process that looked long ago";
     wait_for_beats(0);
     EXPECT_TRUE(mine.node->repairable().empty()) << value;
-    EXPECT_EQ(pool->peek_latch(at).holder(), kVictim);
+    EXPECT_EQ(pool->peek_latch(at).owner(), kVictim);
     EXPECT_TRUE(record(mine, incarnation));
     EXPECT_EQ(read_page(mine, session, at), value++);
     sweep(mine, session, kVictim);

@@ -125,7 +125,7 @@ TEST_F(Sessions, ATransactionLongHoldKeepsThePageHere) {
   ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
   a->hold(line_a(), false);
   a->unlock_shared(line_a());
-  for (int i = 0; i < 40; i++) {  // more than gamma: the holder itself is never kept out
+  for (int i = 0; i < 40; i++) {  // more than gamma: the owner itself is never kept out
     EXPECT_EQ(b->lock_exclusive(line_b(), p).error(), Errc::kHeld);
     ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
     a->unlock_shared(line_a());

@@ -163,8 +163,7 @@ TEST_F(RingRepairTest, TheSweepFreesTheNameAndTheRing) {
     EXPECT_TRUE(sweep(1, {0, 2}));
     for (const PageId id : pages_) {  // a session that waited for the node would wait for ever
       const coherence::LatchWord word = cluster_.pool(0).coherence_pool().peek_latch(id);
-      ASSERT_FALSE((word.has_holder() && word.holder() == NodeId{1}) || word.readers().has(NodeId{1}))
-          << "page " << id.raw;
+      ASSERT_FALSE(word.owner() == NodeId{1} || word.readers().has(NodeId{1})) << "page " << id.raw;
     }
     for (const int n : {0, 2}) EXPECT_EQ(int(step(n)), int(PageSweep::Step::kIdle));
     expect_pages(0, images);

@@ -125,7 +125,7 @@ const char* take_op(ByteReader& reader, MemoryNodeId to, Taken* taken) {
   if (!reader.take(&taken->op, sizeof taken->op)) return "a request that is too short";
   const FrameOp& op = taken->op;
   if (op.verb > uint8_t(Verb::kLoad)) return "a verb that there is not";
-  if (op.only_if > uint8_t(OnlyIf::kNoHolder)) return "a condition that there is not";
+  if (op.only_if > uint8_t(OnlyIf::kNoOwner)) return "a condition that there is not";
   if (op.reserved != 0) return "an operation of another format";
   if (PoolAddress{op.at}.node() != to) return "an operation on another memory node than its batch";
   const auto verb = Verb(op.verb);

@@ -136,7 +136,7 @@ TEST_F(BatchFrame, BytesThatAreNotRegisteredHaveABoundOfTheirOwn) {
 // tcp.condition-has-its-atomic
 TEST_F(BatchFrame, AConditionWithoutItsAtomicIsRefused) {
   const PoolAddress at = PoolAddress::at(kHere, 0);
-  for (const OnlyIf only_if : {OnlyIf::kCasSucceeded, OnlyIf::kNoHolder})
+  for (const OnlyIf only_if : {OnlyIf::kCasSucceeded, OnlyIf::kNoOwner})
     for (int first = 0; first < 5; first++) {
       Batch batch(kHere);
       if (first == 0) batch.cas(at, 0, 1);
