@@ -12,7 +12,7 @@
 // Each line is latched from add() until its own batch is complete (eviction.latched-until-complete), and is the taker's
 // then (eviction.taker-per-batch).
 //
-// Used by the session's thread.  Allocates nothing: some 14 KB, of which what is used is touched, on the owner's stack.
+// Used by the session's thread.  Allocates nothing: some 14 KB, of which what is used is touched, on its stack.
 //
 //   EvictionWindow window(session, taker);
 //   window.add(lines, pages, count);  // as often as there are victims

@@ -153,7 +153,7 @@ class Session final : private UnknownOutcomes {
 
   Memory& memory() { return *memory_; }
   // A Memory that stands before this one: the session hears of unknown outcomes there, too, and counts its waits.
-  void adopt(Memory& before) noexcept { before.set_owner(this, &counters_); }
+  void adopt(Memory& before) noexcept { before.set_user(this, &counters_); }
   Node& node() { return node_; }
   SessionId id() const { return context_.id; }
   Counters& counters() { return context_.counters; }

@@ -36,7 +36,7 @@ enum class Errc : uint8_t {
   kNotFound,      // no such page, file, key or node
   kExists,        // already there
   kIncompatible,  // another format version, block size, server version, locale
-  kBusy,          // a node id, port or file is in use by a living owner
+  kBusy,          // a node id, port or file is in use by a process that lives
   kUnrepaired,    // the node has died, and is not repaired yet: try again a moment later
   kCorrupt,       // bytes that no version of this code writes
   kSystem,        // an operating system call failed; errno says which way

@@ -3,7 +3,7 @@
 namespace coherence {
 
 Status Memory::tell_unknown() noexcept {
-  if (owner_) owner_->outcome_unknown();
+  if (user_) user_->outcome_unknown();
   return Errc::kFenced;
 }
 

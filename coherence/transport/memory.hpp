@@ -5,7 +5,7 @@
 // transport.unknown-never-success: a batch is kDone when all its operations took effect, kUnknown when the connection
 // broke first: then the outcome is not known, and is never treated as success.
 // transport.unknown-cuts-off: a user of a Memory learns of an unknown outcome by outcome(), wait(), run() or the
-// conveniences: kFenced.  Before they say so they tell the Memory's owner, a session, which cuts its node off: no
+// conveniences: kFenced.  Before they say so they tell the Memory's user, a session, which cuts its node off: no
 // process can tell what the words of the batch say by now.  So a caller that gets kFenced here finds the pool fenced,
 // and what comes of the batch needs no undoing.
 // transport.poll-until-done: post() may complete before it returns (shm) or later (verbs, sim); callers poll() until
@@ -162,9 +162,9 @@ class Memory {
     Batch* one = &batch;
     post(&one, 1);
   }
-  // Both outlive it; without an owner nobody is told, without counters nothing is counted.
-  void set_owner(UnknownOutcomes* owner, Counters* counters) noexcept {
-    owner_ = owner;
+  // Both outlive it; without a user nobody is told, without counters nothing is counted.
+  void set_user(UnknownOutcomes* user, Counters* counters) noexcept {
+    user_ = user;
     counters_ = counters;
   }
   // kFenced: it is not known.  REQUIRES: done.
@@ -195,7 +195,7 @@ class Memory {
 
  private:
   Status tell_unknown() noexcept;
-  UnknownOutcomes* owner_ = nullptr;
+  UnknownOutcomes* user_ = nullptr;
   Counters* counters_ = nullptr;
   uint32_t waits_ = 0;
 };

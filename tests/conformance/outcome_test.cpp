@@ -12,7 +12,7 @@ namespace {
 constexpr int kWords = 8;
 
 // One that knows how often it was told.
-struct Owner final : UnknownOutcomes {
+struct Told final : UnknownOutcomes {
   void outcome_unknown() noexcept override { told++; }
   int told = 0;
 };
@@ -41,29 +41,29 @@ TEST_P(BrokenConnection, ItsBatchTookEffectUpToSomeOperationAndIsNoSuccess) {
 }
 
 // Before the caller is.  A batch that was not the broken one is as good as ever.
-TEST_P(BrokenConnection, TheOwnerIsTold) {
-  Owner owner;
-  memory().set_owner(&owner, nullptr);
+TEST_P(BrokenConnection, TheUserIsTold) {
+  Told user;
+  memory().set_user(&user, nullptr);
   for (int took = 0; took <= 1; took++) {
-    owner.told = 0;
+    user.told = 0;
     me->break_after(took);
     EXPECT_EQ(memory().faa(at(0), 1).error(), Errc::kFenced);
-    EXPECT_EQ(owner.told, 1);
+    EXPECT_EQ(user.told, 1);
     me->break_after(took);
     EXPECT_EQ(memory().cas(at(8), 0, 1).error(), Errc::kFenced) << "though nothing was swapped, or all";
-    EXPECT_EQ(owner.told, 2);
+    EXPECT_EQ(user.told, 2);
     me->break_after(took);
     EXPECT_EQ(memory().load(at(16)).error(), Errc::kFenced);
-    EXPECT_EQ(owner.told, 3);
+    EXPECT_EQ(user.told, 3);
     EXPECT_TRUE(memory().load(at(16)).ok());
-    EXPECT_EQ(owner.told, 3);
+    EXPECT_EQ(user.told, 3);
   }
 }
 
 // Of several that are under way at once each has an outcome of its own.
 TEST_P(BrokenConnection, OtherBatchesUnderWayEndAsEver) {
-  Owner owner;
-  memory().set_owner(&owner, nullptr);
+  Told user;
+  memory().set_user(&user, nullptr);
   Batch broken(kZero), other(kZero), third(kOne);
   broken.faa(at(0), 1);
   other.faa(at(64), 1);
@@ -73,9 +73,9 @@ TEST_P(BrokenConnection, OtherBatchesUnderWayEndAsEver) {
   memory().post(all, 3);
   EXPECT_TRUE(memory().wait(third).ok());
   EXPECT_TRUE(memory().wait(other).ok());
-  EXPECT_EQ(owner.told, 0) << "nobody has asked for that one yet";
+  EXPECT_EQ(user.told, 0) << "nobody has asked for that one yet";
   EXPECT_EQ(memory().wait(broken).error(), Errc::kFenced);
-  EXPECT_EQ(owner.told, 1);
+  EXPECT_EQ(user.told, 1);
   EXPECT_EQ(*memory().load(at(64)), 1u);
   EXPECT_EQ(*memory().load(at(64, kOne)), 1u);
 }

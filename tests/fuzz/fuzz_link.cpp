@@ -1,4 +1,4 @@
-// A link between an owner that does anything and a peer that says anything.  Whatever comes, frames are delivered in
+// A link between a user that does anything and a peer that says anything.  Whatever comes, frames are delivered in
 // order and aligned, what is sent is a stream of whole frames, and a reason is fit for a log.
 #include <algorithm>
 #include <cstdlib>
@@ -69,7 +69,7 @@ class Stream {
   std::vector<std::byte> bytes_;
 };
 
-class Owner final : public FrameSink {
+class User final : public FrameSink {
  public:
   void frame(Link& link, uint16_t type, std::span<const std::byte> payload) override {
     VERIFY(type <= kTypeMax && payload.size() <= kPayloadMax);
@@ -77,7 +77,7 @@ class Owner final : public FrameSink {
     for (const std::byte each : payload) sum_ = sum_ * 31 + unsigned(each);
     delivered++;
     if (type == 1) (void)link.send(2, payload);
-    if (type == 2) link.end("the owner's wish");
+    if (type == 2) link.end("the user's wish");
   }
   uint64_t delivered = 0;
 
@@ -152,14 +152,14 @@ class Player {
       const size_t some = std::min(bytes.size(), room.size());
       memcpy(room.data(), bytes.data(), some);
       bytes = bytes.subspan(some);
-      const uint64_t before = owner_.delivered;
-      link_->received(some, now_, owner_);
-      VERIFY(owner_.delivered - before <= bytes.size() + (1 << 20));
+      const uint64_t before = user_.delivered;
+      link_->received(some, now_, user_);
+      VERIFY(user_.delivered - before <= bytes.size() + (1 << 20));
     }
   }
   // One with a header that may well be right.
   void hear_frame(Script& script, bool right) {
-    FrameHeader header{script.two(), script.byte(), 0, owner_.delivered + 1, script.byte()};
+    FrameHeader header{script.two(), script.byte(), 0, user_.delivered + 1, script.byte()};
     if (!right)
       header = {script.two() * 40u, script.two(), uint16_t(script.byte() / 255), script.byte(), script.byte()};
     std::vector<uint8_t> bytes(
@@ -187,7 +187,7 @@ class Player {
   const bool dials_;
   uint64_t now_ = 1;
   std::unique_ptr<Link> link_;
-  Owner owner_;
+  User user_;
   Stream stream_;
 };
 

@@ -74,7 +74,7 @@ class RefusedPath final : public tcp::DirectPath {
     entry.op[after_] = bad.op(0);
     return path_->post(id, entry);
   }
-  void poll(tcp::PathOwner& owner) override { path_->poll(owner); }
+  void poll(tcp::PathUser& user) override { path_->poll(user); }
   bool keeps_awake() noexcept override { return path_->keeps_awake(); }
   int fd() const noexcept override { return path_->fd(); }
   void readable() noexcept override { path_->readable(); }

@@ -194,7 +194,7 @@ bool MemoryNodeProbe::try_long(const Places& places, std::string* why) {
 
 namespace {
 
-class Greeting final : public net::LinksOwner {
+class Greeting final : public net::LinksUser {
  public:
   bool known() const { return known_; }
   bool over() const { return over_; }

@@ -1,7 +1,7 @@
 // How frames lie in the stream: a header, the payload, and zeros up to a multiple of 8.  Little-endian.
 //
 // net.length-first: A header is checked before anything that it says is used: the payload is no longer than
-// kPayloadMax, the type is one of ours or the owner's, and what is zero today is zero.
+// kPayloadMax, the type is one of ours or the user's, and what is zero today is zero.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,7 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 24);
 
 inline constexpr uint32_t kPayloadMax = 1u << 20;
-inline constexpr uint16_t kTypeMax = 0xfeff;    // an owner's types; above are the link's own:
+inline constexpr uint16_t kTypeMax = 0xfeff;    // a user's types; above are the link's own:
 inline constexpr uint16_t kAckFrame = 0xff00;   // carries nothing but `ack`
 inline constexpr uint16_t kPingFrame = 0xff01;  // asks for an acknowledgement
 inline constexpr uint16_t kEndFrame = 0xff02;   // the link is over; the payload says why

@@ -6,7 +6,7 @@
 // sender has received; where nothing is sent for a while, an acknowledgement is sent alone.
 // net.kept-until-acknowledged: A frame lies in its sender's window, as the bytes that are sent, until it is
 // acknowledged.  When a connection is replaced both sides say what they have received, and go on behind it.
-// net.acknowledged-means-delivered: What is acknowledged was given to the owner of the other side, whole, once.
+// net.acknowledged-means-delivered: What is acknowledged was given to the user of the other side, whole, once.
 // net.one-link-per-start: A peer has one link for each of its starts (`Who`), but tools, which have any number.  When
 // it is over, the same start gets no other, unless this side lets it (Links::Spec::again), and then one that has no
 // connection is over when another one comes.  A link of a newer start ends that of an older one.  Of memory nodes,
@@ -71,10 +71,10 @@ class Link {
  public:
   using Piece = std::span<const std::byte>;
 
-  // --- for its owner
+  // --- for its user
 
   // Queues a frame; its bytes are copied once.  Works without a connection too.  kNoSpace: the window has no room, and
-  // LinksOwner::room() is called when it may have again; kTooLarge: more than kPayloadMax, or than a window; kNotFound:
+  // LinksUser::room() is called when it may have again; kTooLarge: more than kPayloadMax, or than a window; kNotFound:
   // the link is over. REQUIRES: type <= kTypeMax.
   Status send(uint16_t type, std::span<const Piece> pieces) noexcept;
   Status send(uint16_t type, Piece payload) noexcept { return send(type, std::span(&payload, 1)); }
@@ -98,7 +98,7 @@ class Link {
   // arrived.
   void end(const char* reason) noexcept { finish(Ending::kEndedHere, reason); }
 
-  void* context = nullptr;  // the owner's
+  void* context = nullptr;  // the user's
 
   // --- for the loop that has the sockets
 

@@ -19,26 +19,26 @@
 namespace coherence::net {
 namespace {
 
-// A descriptor that the owner watches.
+// A descriptor that the user watches.
 class Watched final : public Source {
  public:
-  Watched(LinksOwner& owner, int fd) noexcept : owner_(owner), fd_(fd) {}
-  void ready(uint32_t, uint64_t) override { owner_.ready(fd_); }
+  Watched(LinksUser& user, int fd) noexcept : user_(user), fd_(fd) {}
+  void ready(uint32_t, uint64_t) override { user_.ready(fd_); }
   void tick(uint64_t) override {}
   uint64_t due() const noexcept override { return kNever; }
   int fd() const noexcept { return fd_; }
 
  private:
-  LinksOwner& owner_;
+  LinksUser& user_;
   const int fd_;
 };
 
 }  // namespace
 
-LinkLoop::LinkLoop(const Links::Spec& spec, Credentials credentials, LinksOwner& owner)
+LinkLoop::LinkLoop(const Links::Spec& spec, Credentials credentials, LinksUser& user)
     : spec_(spec),
       credentials_(std::move(credentials)),
-      owner_(owner),
+      user_(user),
       admission_(spec.self, spec.cluster, spec.links_max, spec.again) {
   VERIFY(spec.self.start != 0 && SendWindow::fits(spec.window) && spec.half_open_max > 0);
 }
@@ -85,7 +85,7 @@ Result<Link*> LinkLoop::dial(const Who& peer, const Endpoints& endpoints, Proble
 }
 
 Status LinkLoop::watch(int fd, Problem* problem) {
-  auto watched = std::make_unique<Watched>(owner_, fd);
+  auto watched = std::make_unique<Watched>(user_, fd);
   uint32_t events = 0;
   if (!look_for(fd, *watched, EPOLLIN, &events))
     return problem->set(Errc::kSystem, "cannot watch a descriptor: %s", strerror(errno));
@@ -172,7 +172,7 @@ void LinkLoop::log(const char* format, ...) {
   va_start(arguments, format);
   vsnprintf(line.text, sizeof line.text, format, arguments);
   va_end(arguments);
-  owner_.log(line.text);
+  user_.log(line.text);
 }
 
 void LinkLoop::log_refused(const Endpoint& who, const char* why, uint64_t now) {
@@ -263,7 +263,7 @@ void LinkLoop::over(Wire& wire) {
   log("the link with %s is over: %s", wire.link().peer().name().text, wire.link().reason());
   wire.dead = true;
   admission_.over(wire.link());
-  owner_.over(wire.link());
+  user_.over(wire.link());
 }
 
 }  // namespace coherence::net

@@ -31,7 +31,7 @@ class Listener;
 
 class LinkLoop {
  public:
-  LinkLoop(const Links::Spec& spec, Credentials credentials, LinksOwner& owner);
+  LinkLoop(const Links::Spec& spec, Credentials credentials, LinksUser& user);
   ~LinkLoop();
   LinkLoop(const LinkLoop&) = delete;
 
@@ -49,7 +49,7 @@ class LinkLoop {
 
   const Links::Spec& spec() const noexcept { return spec_; }
   const Credentials& credentials() const noexcept { return credentials_; }
-  LinksOwner& owner() noexcept { return owner_; }
+  LinksUser& user() noexcept { return user_; }
   void renew(Credentials credentials) noexcept { credentials_ = std::move(credentials); }
   // `*current`: the events that it has in the set already; 0: it is not there yet.
   bool look_for(int fd, Source&, uint32_t events, uint32_t* current) noexcept;
@@ -75,7 +75,7 @@ class LinkLoop {
 
   const Links::Spec spec_;
   Credentials credentials_;
-  LinksOwner& owner_;
+  LinksUser& user_;
   Socket epoll_;
   Admission admission_;
   LogBudget refusals_;

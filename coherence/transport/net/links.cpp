@@ -11,9 +11,9 @@ namespace coherence::net {
 Links::Links(std::unique_ptr<LinkLoop> loop) noexcept : loop_(std::move(loop)) {}
 Links::~Links() = default;
 
-Result<std::unique_ptr<Links>> Links::make(const Spec& spec, Credentials credentials, LinksOwner& owner,
+Result<std::unique_ptr<Links>> Links::make(const Spec& spec, Credentials credentials, LinksUser& user,
                                            Problem* problem) {
-  auto loop = std::make_unique<LinkLoop>(spec, std::move(credentials), owner);
+  auto loop = std::make_unique<LinkLoop>(spec, std::move(credentials), user);
   GCL_TRY(loop->open(problem));
   return std::unique_ptr<Links>(new Links(std::move(loop)));
 }

@@ -8,7 +8,7 @@
 // sooner that its machine is gone is the system's keepalive.
 // net.logged-escaped: What a peer says reaches the log escaped and cut off.
 //
-//   class Server : public LinksOwner { ... };
+//   class Server : public LinksUser { ... };
 //   auto links = Links::make({.self = Who::memory_node(id, start)}, credentials, server, problem);
 //   links->listen(address, problem);
 //   while (!ended) links->wait(1000);
@@ -34,7 +34,7 @@ namespace coherence::net {
 class LinkLoop;
 
 // Hears what happens; all calls come from within wait() and flush().
-class LinksOwner : public FrameSink {
+class LinksUser : public FrameSink {
  public:
   virtual void begun(Link&) {}         // a peer has begun a link here; or one that was dialed has its first connection
   virtual void disconnected(Link&) {}  // reason() says why; it goes on when there is a connection again
@@ -46,7 +46,7 @@ class LinksOwner : public FrameSink {
   virtual void log(const char* line) = 0;   // names the peer; safe to print
 
  protected:
-  ~LinksOwner() = default;
+  ~LinksUser() = default;
 };
 
 class Links {
@@ -62,8 +62,8 @@ class Links {
     LinkTimes times = {};
     uint64_t tool_silence_ns = 600'000'000'000;  // net.tools-may-be-silent
   };
-  // `owner` outlives it.  kSystem, kNoMemory.
-  static Result<std::unique_ptr<Links>> make(const Spec&, Credentials, LinksOwner& owner, Problem*);
+  // `user` outlives it.  kSystem, kNoMemory.
+  static Result<std::unique_ptr<Links>> make(const Spec&, Credentials, LinksUser& user, Problem*);
   ~Links();  // closes all; nobody hears of it
   Links(const Links&) = delete;
 

@@ -44,9 +44,9 @@ void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint
   begun_ = true;
   tell_connected(again, now);
   if (again)
-    loop_.owner().reconnected(*link_);
+    loop_.user().reconnected(*link_);
   else
-    loop_.owner().begun(*link_);
+    loop_.user().begun(*link_);
   flush_or_disconnect(now);
   ready(EPOLLIN, now);  // what came behind the greeting may be here already
 }
@@ -95,7 +95,7 @@ void Wire::receive(uint64_t now) {
 }
 
 void Wire::frame(Link& link, uint16_t type, std::span<const std::byte> payload) {
-  loop_.owner().frame(link, type, payload);
+  loop_.user().frame(link, type, payload);
 }
 
 void Wire::greeted(Link& link) {
@@ -104,14 +104,14 @@ void Wire::greeted(Link& link) {
   const bool again = std::exchange(begun_, true);
   tell_connected(again, heard_at_);
   if (again)
-    loop_.owner().reconnected(link);
+    loop_.user().reconnected(link);
   else
-    loop_.owner().begun(link);
+    loop_.user().begun(link);
 }
 
 void Wire::flush_or_disconnect(uint64_t now) {
   if (dead) return;
-  if (!link_->over() && link_->take_room_made()) loop_.owner().room(*link_);
+  if (!link_->over() && link_->take_room_made()) loop_.user().room(*link_);
   if (link_->over()) {
     if (connection_ && connection_->open()) write(now);  // why
     disconnect();
@@ -168,7 +168,7 @@ void Wire::lost(const char* why, uint64_t now, bool was) {
   else
     say_once(line.text, now);
   if (to_.count > 0 && !was) next_ = (next_ + 1) % to_.count;
-  if (was && !link_->over()) loop_.owner().disconnected(*link_);
+  if (was && !link_->over()) loop_.user().disconnected(*link_);
 }
 
 void Wire::tell_connected(bool again, uint64_t now) {

@@ -18,7 +18,7 @@ class Wire final : public Source, private FrameSink {
   // A connection that was accepted, for this link.
   void take(std::unique_ptr<Connection>, const Hello&, uint64_t now);
   void flush(uint64_t now);
-  // After a call of the owner's, or anything else that may have ended the link or its connection.
+  // After a call of the user's, or anything else that may have ended the link or its connection.
   void flush_or_disconnect(uint64_t now);
 
   void ready(uint32_t events, uint64_t now) override;
@@ -45,7 +45,7 @@ class Wire final : public Source, private FrameSink {
   const std::unique_ptr<Link> link_;
   std::unique_ptr<Connection> connection_;
   uint32_t events_ = 0;                // in the epoll set
-  bool begun_ = false;                 // the owner knows of it
+  bool begun_ = false;                 // the user knows of it
   bool hungry_ = false;                // there is more to read than was read in one pass
   Endpoints to_;                       // count 0: it was accepted
   int next_ = 0;                       // of to_

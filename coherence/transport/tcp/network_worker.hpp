@@ -24,7 +24,7 @@
 
 namespace coherence::tcp {
 
-class NetworkWorker final : private net::LinksOwner {
+class NetworkWorker final : private net::LinksUser {
  public:
   struct Spec {
     net::Who self;         // this incarnation of the node

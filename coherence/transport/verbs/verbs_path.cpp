@@ -126,7 +126,7 @@ void VerbsPath::take(Lane& lane, const ibv_wc& completion) {
 }
 
 // What is complete before an error was complete; all behind it is unknown.
-void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathOwner& owner) {
+void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathUser& user) {
   constexpr int kAtOnce = 16;
   ibv_wc completions[kAtOnce];
   while (!lane.failed) {
@@ -137,10 +137,10 @@ void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathOwner& owner) {
       if (lane.failed) break;
       last_at_ = monotonic_ns();
       if (lane.open) {
-        owner.completed(id);
+        user.completed(id);
       } else {
         lane.open = true;
-        owner.opened(id);
+        user.opened(id);
       }
     }
     if (count < kAtOnce) break;
@@ -150,15 +150,15 @@ void VerbsPath::poll_lane(MemoryNodeId id, Lane& lane, tcp::PathOwner& owner) {
          static_cast<unsigned long long>(kBatchNsMax / 1'000'000'000));
 }
 
-void VerbsPath::poll(tcp::PathOwner& owner) {
+void VerbsPath::poll(tcp::PathUser& user) {
   for (size_t i = 0; i < lane_.size(); i++) {
     if (lane_[i] == nullptr) continue;
     const MemoryNodeId id{uint8_t(i)};
-    if (!lane_[i]->under_way.empty()) poll_lane(id, *lane_[i], owner);
+    if (!lane_[i]->under_way.empty()) poll_lane(id, *lane_[i], user);
     if (!lane_[i]->failed) continue;
     const Problem why = lane_[i]->why;
     close(id);
-    owner.broken(id, why.text);
+    user.broken(id, why.text);
   }
 }
 

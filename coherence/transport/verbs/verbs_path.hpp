@@ -47,7 +47,7 @@ class VerbsPath final : public tcp::DirectPath {
   Status answer(net::Link&, std::span<const std::byte> payload, Problem*) override;
   bool is_open(MemoryNodeId id) const noexcept override { return lane_[id.value] != nullptr && lane_[id.value]->open; }
   bool post(MemoryNodeId, tcp::PortEntry&) override;
-  void poll(tcp::PathOwner&) override;
+  void poll(tcp::PathUser&) override;
   bool keeps_awake() noexcept override;
   int fd() const noexcept override { return device_->fd(); }
   void readable() noexcept override;
@@ -79,7 +79,7 @@ class VerbsPath final : public tcp::DirectPath {
   };
   explicit VerbsPath(std::unique_ptr<Device> device) : device_(std::move(device)) {}
   bool start(Lane&, std::span<const Op>, tcp::PortEntry*);
-  void poll_lane(MemoryNodeId, Lane&, tcp::PathOwner&);
+  void poll_lane(MemoryNodeId, Lane&, tcp::PathUser&);
   void take(Lane&, const ibv_wc&);
   [[gnu::format(printf, 3, 4)]] void fail(Lane&, const char* format, ...) noexcept;
 

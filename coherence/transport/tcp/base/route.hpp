@@ -13,7 +13,7 @@
 
 namespace coherence::tcp {
 
-// The link's `context`.  As net::LinksOwner, for this link alone.
+// The link's `context`.  As net::LinksUser, for this link alone.
 class Route {
  public:
   virtual void frame(net::Link&, uint16_t type, std::span<const std::byte> payload) = 0;

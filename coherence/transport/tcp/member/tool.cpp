@@ -15,7 +15,7 @@ Tool::~Tool() { leave_inherited(); }
 
 // Its destructor would write to the other process's connection, and change what that one waits for.
 void Tool::leave_inherited() noexcept {
-  if (owner_ == getpid()) return;
+  if (pid_ == getpid()) return;
   (void)link_.release();  // NOLINT: not ours to end
   for (auto& link : further_) (void)link.release();
 }
@@ -27,7 +27,7 @@ Result<ToolLink*> Tool::link(Problem* problem) {
   auto link = ToolLink::dial(spec_, credentials_, log_, problem);
   if (!link) return link.error();
   link_ = link.take();
-  owner_ = getpid();
+  pid_ = getpid();
   return link_.get();
 }
 

@@ -50,7 +50,7 @@ class Tool final : public Calls {
   Log& log_;
   std::unique_ptr<ToolLink> link_;
   std::unique_ptr<ToolLink> further_[kMemoryNodesMax];
-  pid_t owner_ = 0;
+  pid_t pid_ = 0;
 };
 
 // The memory of a pool by a Tool: for a process that looks at it, or repairs it alone (tcp.tools-look).  A batch is

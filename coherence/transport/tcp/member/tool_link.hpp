@@ -37,7 +37,7 @@ struct ToolTimes {
   net::LinkTimes link = {};
 };
 
-class ToolLink final : private net::LinksOwner {
+class ToolLink final : private net::LinksUser {
  public:
   struct Spec {
     std::string name;  // of the address, for errors

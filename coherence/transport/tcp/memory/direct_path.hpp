@@ -28,7 +28,7 @@ namespace coherence::tcp {
 inline constexpr uint16_t kAskPathFrame = 3, kPathFrame = 4;
 
 // Hears what comes of batches; within DirectPath::poll().
-class PathOwner {
+class PathUser {
  public:
   // It is open from now on.
   virtual void opened(MemoryNodeId) = 0;
@@ -38,7 +38,7 @@ class PathOwner {
   virtual void broken(MemoryNodeId, const char* why) = 0;
 
  protected:
-  ~PathOwner() = default;
+  ~PathUser() = default;
 };
 
 class DirectPath {
@@ -53,7 +53,7 @@ class DirectPath {
   // posted.  REQUIRES: it is open.
   virtual bool post(MemoryNodeId, PortEntry&) = 0;
   // What is complete, and what broke.
-  virtual void poll(PathOwner&) = 0;
+  virtual void poll(PathUser&) = 0;
   // The worker is about to sleep: from now on fd() becomes readable when something is complete.  True: something is
   // already, or may be so soon that sleeping is not worth it.
   virtual bool keeps_awake() noexcept = 0;

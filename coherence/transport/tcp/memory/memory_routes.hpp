@@ -24,7 +24,7 @@
 
 namespace coherence::tcp {
 
-class MemoryRoutes final : public WorkSource, private PathOwner {
+class MemoryRoutes final : public WorkSource, private PathUser {
  public:
   // All outlive it.
   MemoryRoutes(Port&, net::Links&, Log&);

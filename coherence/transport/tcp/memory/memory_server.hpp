@@ -59,7 +59,7 @@ class OtherService {
   DirectAccess* access_ = nullptr;
 };
 
-class MemoryServer final : private net::LinksOwner {
+class MemoryServer final : private net::LinksUser {
  public:
   struct Spec {
     MemoryNodeId id;

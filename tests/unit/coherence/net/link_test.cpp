@@ -181,7 +181,7 @@ TEST_F(LinkTest, TheOtherSideIsToldEvenBeforeItHasAnswered) {
   EXPECT_EQ(pair.b->ending(), Ending::kEndedByPeer);
 }
 
-TEST_F(LinkTest, AnOwnerMayEndItWhileAFrameIsDelivered) {
+TEST_F(LinkTest, AUserMayEndItWhileAFrameIsDelivered) {
   pair.connect();
   EXPECT_TRUE(pair.a->send(1, bytes_of("one")).ok());
   EXPECT_TRUE(pair.a->send(1, bytes_of("two")).ok());

@@ -173,7 +173,7 @@ TEST(LinksTest, WithoutAKeyNothingLeavesThisMachine) {
   EXPECT_EQ(party.links->dial(to, endpoints_of("192.0.2.1:1"), &problem).error(), Errc::kIncompatible);
 }
 
-TEST(LinksTest, AnOwnerMayEndALinkAtAnyTime) {
+TEST(LinksTest, AUserMayEndALinkAtAnyTime) {
   Party server(memory_node(), Credentials::plain());
   server.listen();
   for (int passes = 0; passes < 6; passes++) {
@@ -187,16 +187,16 @@ TEST(LinksTest, AnOwnerMayEndALinkAtAnyTime) {
   }
 }
 
-TEST(LinksTest, AnOwnerMayEndItWhenItHearsThatAConnectionIsReplaced) {
-  struct Impatient final : LinksOwner {
+TEST(LinksTest, AUserMayEndItWhenItHearsThatAConnectionIsReplaced) {
+  struct Impatient final : LinksUser {
     void frame(Link&, uint16_t, std::span<const std::byte>) override {}
     void disconnected(Link& link) override { link.end("once was enough"); }
     void over(Link&) override { overs++; }
     void log(const char*) override {}
     int overs = 0;
-  } owner;
+  } user;
   Problem problem;
-  auto server = Links::make(memory_node(), Credentials::plain(), owner, &problem).take();
+  auto server = Links::make(memory_node(), Credentials::plain(), user, &problem).take();
   ASSERT_TRUE(server->listen(endpoints_of("127.0.0.1:0"), &problem).ok());
   const Endpoint at = endpoints_of("127.0.0.1:" + std::to_string(server->port())).at[0];
   std::byte hello[kHelloBytes];
@@ -208,7 +208,7 @@ TEST(LinksTest, AnOwnerMayEndItWhenItHearsThatAConnectionIsReplaced) {
     ASSERT_EQ(send(fd, hello, sizeof hello, MSG_NOSIGNAL), ssize_t(sizeof hello));
     for (int i = 0; i < 5; i++) server->wait(1);
   }
-  EXPECT_TRUE(eventually([&] { return server->wait(1), owner.overs == 1; }));
+  EXPECT_TRUE(eventually([&] { return server->wait(1), user.overs == 1; }));
   for (const int fd : fds) close(fd);
 }
 
@@ -278,8 +278,8 @@ TEST(LinksTest, AnotherVersionIsToldSo) {
 
 // --- the loop
 
-TEST(LinksTest, ADescriptorOfTheOwnersWakesIt) {
-  struct Owner final : LinksOwner {
+TEST(LinksTest, ADescriptorOfItsUsersWakesIt) {
+  struct User final : LinksUser {
     void frame(Link&, uint16_t, std::span<const std::byte>) override {}
     void over(Link&) override {}
     void log(const char*) override {}
@@ -289,16 +289,16 @@ TEST(LinksTest, ADescriptorOfTheOwnersWakesIt) {
       signals += count;
     }
     uint64_t signals = 0;
-  } owner;
+  } user;
   Problem problem;
-  auto links = Links::make(node(), Credentials::plain(), owner, &problem).take();
+  auto links = Links::make(node(), Credentials::plain(), user, &problem).take();
   const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   ASSERT_TRUE(links->watch(event, &problem).ok());
   EXPECT_FALSE(links->wait(0));
   EXPECT_EQ(links->wait_ms(), -1);
   eventfd_write(event, 3);
   EXPECT_TRUE(links->wait(-1));
-  EXPECT_EQ(owner.signals, 3u);
+  EXPECT_EQ(user.signals, 3u);
   close(event);
 }
 

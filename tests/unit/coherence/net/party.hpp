@@ -29,7 +29,7 @@ inline Endpoints endpoints_of(const std::string& text) {
   return *found;
 }
 
-class Party final : public LinksOwner {
+class Party final : public LinksUser {
  public:
   Party(const Links::Spec& spec, Credentials credentials) {
     Problem problem;

@@ -59,7 +59,7 @@ class Served {
 };
 
 // A peer that has a link and sends what it likes.
-class RawPeer final : public net::LinksOwner {
+class RawPeer final : public net::LinksUser {
  public:
   explicit RawPeer(net::Who who = net::Who::node(NodeId{7}, 1))
       : links(gcl_test::must(net::Links::make({.self = who}, net::Credentials::plain(), *this, &problem_), problem_)) {}
