@@ -308,13 +308,13 @@ struct Step {
   // --- requests ----------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
-    switch (verdict(r)) {
-      case Verdict::kHold:
+    switch (response_to(r)) {
+      case Response::kHold:
         answer(r, ReplyKind::kHeld);
         break;
-      case Verdict::kPark:
+      case Response::kPark:
         return park(r);
-      case Verdict::kServe:
+      case Response::kServe:
         park(r);
         return serve(e);
       default:
@@ -322,18 +322,18 @@ struct Step {
     }
     if (e.latched) a.latch = LatchEnd::kRelease;
   }
-  Verdict verdict(const PeerRequest& r) {
-    if (held_against(r.kind)) return Verdict::kHold;  // whatever is under way
-    const Verdict found = verdict_on(phase_of(s), r.kind);
+  Response response_to(const PeerRequest& r) {
+    if (held_against(r.kind)) return Response::kHold;  // whatever is under way
+    const Response found = response_in(phase_of(s), r.kind);
     switch (found) {
-      case Verdict::kServeMatched:
-        if (r.priority >= s.bar || s.holds_exclusive) return Verdict::kServe;
+      case Response::kServeMatched:
+        if (r.priority >= s.bar || s.holds_exclusive) return Response::kServe;
         s.bar--;  // so that it ends, whether or not priorities grow there
-        return Verdict::kRefuse;
-      case Verdict::kParkLower:
-        return yields_to(r) ? Verdict::kPark : Verdict::kRefuse;
-      case Verdict::kParkUnlessAsked:
-        return s.waiting.has(NodeId{r.from}) ? Verdict::kRefuse : Verdict::kPark;
+        return Response::kRefuse;
+      case Response::kParkLower:
+        return yields_to(r) ? Response::kPark : Response::kRefuse;
+      case Response::kParkUnlessAsked:
+        return s.waiting.has(NodeId{r.from}) ? Response::kRefuse : Response::kPark;
       default:
         return found;
     }

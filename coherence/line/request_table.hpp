@@ -16,7 +16,7 @@ enum class Phase : uint8_t {
 };
 inline constexpr int kPhases = int(Phase::kBusy) + 1;
 
-enum class Verdict : uint8_t {
+enum class Response : uint8_t {
   kRefuse,
   kPark,
   kServe,            // at once, or parked until the latch is free and the page may leave
@@ -55,12 +55,12 @@ constexpr Phase phase_of(const LineState& s) {
 
 namespace request_table {
 
-inline constexpr Verdict kNo = Verdict::kRefuse, kPark = Verdict::kPark, kServe = Verdict::kServe,
-                         kMatch = Verdict::kServeMatched, kLower = Verdict::kParkLower,
-                         kAsked = Verdict::kParkUnlessAsked;
+inline constexpr Response kNo = Response::kRefuse, kPark = Response::kPark, kServe = Response::kServe,
+                          kMatch = Response::kServeMatched, kLower = Response::kParkLower,
+                          kAsked = Response::kParkUnlessAsked;
 
 // clang-format off
-inline constexpr Verdict kVerdicts[kPhases][7] = {
+inline constexpr Response kResponses[kPhases][7] = {
     // none  PeerRd PeerWr PeerInv PeerCopy PeerClaim PeerJoin
     {  kNo,   kNo,    kNo,    kNo,     kNo,      kNo,       kNo    },  // invalid
     {  kNo,   kNo,    kServe, kServe,  kNo,      kServe,    kNo    },  // shared
@@ -74,12 +74,14 @@ inline constexpr Verdict kVerdicts[kPhases][7] = {
 
 }  // namespace request_table
 
-constexpr Verdict verdict_on(Phase phase, RequestKind kind) { return request_table::kVerdicts[int(phase)][int(kind)]; }
+constexpr Response response_in(Phase phase, RequestKind kind) {
+  return request_table::kResponses[int(phase)][int(kind)];
+}
 
 // Whether the request is about what a node has in this state, whatever is under way.
 constexpr bool concerns(MsiState msi, RequestKind kind) {
   if (msi == MsiState::kInvalid) return false;
-  return verdict_on(msi == MsiState::kModified ? Phase::kModified : Phase::kShared, kind) != Verdict::kRefuse;
+  return response_in(msi == MsiState::kModified ? Phase::kModified : Phase::kShared, kind) != Response::kRefuse;
 }
 
 // Whether a transaction of this node holds what the request wants (coherence.held-until-end).

@@ -16,7 +16,7 @@ struct alignas(64) NodeEntry {
   std::atomic<uint64_t> incarnation;
   std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known
   std::atomic<uint64_t> pid_namespace;  // 0: not known
-  std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
+  std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a proof of death
   // Dead nodes (bits) for which this node is quiescent, or has no take-over under way any more (repair.quiesced-first,
   // repair.drained-last).
   std::atomic<uint64_t> quiesced, drained;

@@ -52,7 +52,7 @@ void _PG_init(void) {
     gcl::install_identity_column_hook();
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();
-    gcl::install_verdicts();
+    gcl::install_deadlock_details();
     gcl::register_workers({gcl::begin_sampling, gcl::sample_when_due, gcl::end_sampling});
   }
   gcl::preloaded = true;

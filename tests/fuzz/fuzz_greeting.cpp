@@ -31,11 +31,11 @@ void hello(std::span<const std::byte, kHelloBytes> bytes) {
 
   Admission admission(Who::memory_node(MemoryNodeId{0}, 9), 0, 2);
   for (int turn = 0; turn < 2; turn++) {
-    const Admission::Verdict verdict = admission.judge(read);
-    printable(verdict.reason);
-    if (verdict.refusal != Refusal::kNone) return;
+    const Admission::Decision decision = admission.judge(read);
+    printable(decision.reason);
+    if (decision.refusal != Refusal::kNone) return;
     VERIFY(!read.resumes || turn > 0);
-    VERIFY((verdict.link != nullptr) == (turn > 0) && !verdict.replaced);
+    VERIFY((decision.link != nullptr) == (turn > 0) && !decision.replaced);
     static std::unique_ptr<Link> link;
     if (turn == 0) {
       link = Link::accepting({Who::memory_node(MemoryNodeId{0}, 9), read.from, 0, read.link, 4096}, 1);

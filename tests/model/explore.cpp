@@ -177,15 +177,15 @@ void Explorer::liveness() {
       if (fair_cycle(n)) starved_ += char('A' + n - 1);
 }
 
-Verdict Explorer::run() {
+Exploration Explorer::run() {
   State zero;
   memset(&zero, 0, sizeof zero);
   zero.pool = 1;
   intern(zero, hash(zero), "start");
-  Verdict verdict;
+  Exploration result;
   for (; at_ < states_.size(); at_++) {
     if (states_.size() > most_ || (states_.size() > enough_ && !found_.empty())) {
-      verdict.cut = true;
+      result.cut = true;
       break;
     }
     first_edge_.push_back(uint32_t(edges_.size()));
@@ -194,11 +194,11 @@ Verdict Explorer::run() {
     take_next();
   }
   first_edge_.push_back(uint32_t(edges_.size()));
-  if (!verdict.cut) liveness();
-  verdict.states = states_.size();
-  verdict.starved = starved_;
+  if (!result.cut) liveness();
+  result.states = states_.size();
+  result.starved = starved_;
   for (auto& [name, at] : found_)
-    verdict.broken += (verdict.broken.empty() ? "" : " ") + name + "@" + std::to_string(depth(at));
+    result.broken += (result.broken.empty() ? "" : " ") + name + "@" + std::to_string(depth(at));
   if (!found_.empty()) {
     std::vector<uint32_t> path;
     for (uint32_t at = found_[0].second; at; at = parent_[at]) path.push_back(at);
@@ -211,13 +211,13 @@ Verdict Explorer::run() {
       char line[160];
       snprintf(line, sizeof line, "  %2zu %c %-40s word=(%d,%llx) pool=%d\n", path.size() - i, who, why_[path[i]],
                int(after.word >> 58), static_cast<unsigned long long>(after.word & LatchWord::kReaders), after.pool);
-      verdict.trace += line;
+      result.trace += line;
     }
   }
-  return verdict;
+  return result;
 }
 
-Verdict explore(const Variant& variant, size_t enough, size_t states_max) {
+Exploration explore(const Variant& variant, size_t enough, size_t states_max) {
   static Memory memory;
   return Explorer(variant, enough, states_max, &memory).run();
 }

@@ -45,7 +45,7 @@ class Explorer {
     memory_.clear();
     table_.assign(1 << 16, 0);
   }
-  Verdict run();
+  Exploration run();
 
  private:
   // --- states --------------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ struct Edge {
   uint8_t served;  // node + 1 that was pending and was served
 };
 
-struct Verdict {
+struct Exploration {
   size_t states = 0;
   bool cut = false;
   std::string broken;   // "X2@10 X1@27"
@@ -150,6 +150,6 @@ struct Verdict {
 };
 
 // Explores until everything is seen, or, once an invariant broke, until `enough` states.
-Verdict explore(const Variant& variant, size_t enough, size_t states_max);
+Exploration explore(const Variant& variant, size_t enough, size_t states_max);
 
 }  // namespace coherence::model

@@ -30,22 +30,21 @@ std::string name_of(const testing::TestParamInfo<Variant>& info) {
 TEST_P(Explored, AsExpected) {
   const Variant& variant = GetParam();
   auto begin = std::chrono::steady_clock::now();
-  Verdict verdict = explore(variant, kEnough, gcl_test::longer() == 1 ? kMost : 5 * kMost);
+  Exploration result = explore(variant, kEnough, gcl_test::longer() == 1 ? kMost : 5 * kMost);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, verdict.states,
-         verdict.cut ? " (cut)" : "", verdict.broken.empty() ? "safe, live" : verdict.broken.c_str(),
-         verdict.starved.c_str(), seconds);
+  printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, result.states, result.cut ? " (cut)" : "",
+         result.broken.empty() ? "safe, live" : result.broken.c_str(), result.starved.c_str(), seconds);
   if (!*variant.expect) {
-    EXPECT_EQ(verdict.broken, "") << verdict.trace;
-    EXPECT_EQ(verdict.cut, !kWhole);
+    EXPECT_EQ(result.broken, "") << result.trace;
+    EXPECT_EQ(result.cut, !kWhole);
     return;
   }
   if (!kWhole) return;
   std::string wanted(variant.expect);
   bool refuted = false;
   for (size_t i = 0; i + 1 < wanted.size(); i += 3)
-    refuted |= verdict.broken.find(wanted.substr(i, 2)) != std::string::npos;
-  EXPECT_TRUE(refuted) << "the checker is blind: " << verdict.broken;
+    refuted |= result.broken.find(wanted.substr(i, 2)) != std::string::npos;
+  EXPECT_TRUE(refuted) << "the checker is blind: " << result.broken;
 }
 
 constexpr Features without(Feature f) { return Features::all().without(f); }

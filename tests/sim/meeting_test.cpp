@@ -10,12 +10,12 @@
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/peers.hpp"
 #include "coherence/transport/shm/shm_wakeup.hpp"
+#include "findings.hpp"
 #include "home.hpp"
 #include "meeting.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
 #include "seams.hpp"
-#include "verdict.hpp"
 
 namespace sim {
 namespace {
@@ -30,7 +30,7 @@ constexpr uint64_t kLimitNs = 100 * kMs;
 class Meeting {
  public:
   Meeting(uint64_t seed, const Pace& pace) : scheduler_(seed, pace, 2) {
-    verdict = Verdict{};
+    findings = Findings{};
     begin_mutation(Mutation::kNone);
     forget_batches();
     const std::string path = home() + "/pool";

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "findings.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
-#include "verdict.hpp"
 
 namespace sim {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "findings.hpp"
 #include "scheduler.hpp"
 #include "seams.hpp"
-#include "verdict.hpp"
 
 namespace sim {
 

@@ -33,18 +33,18 @@ class Run {
     go_on(survives_ ? kRepairNsMax : kRestNsMax, "the cluster does not come to rest",
           [&] { return died() || (repaired() && !cluster_.working() && cluster_.at_rest()); });
     if (died()) return play_the_end();
-    if (!verdict.over && scheduler_.everybody_waits()) cluster_.check_rest();
+    if (!findings.over && scheduler_.everybody_waits()) cluster_.check_rest();
     cluster_.close();
     go_on(kLeaveNsMax, "nodes have not left", [&] { return !cluster_.serving(); });
     if (died()) return play_the_end();
-    if (!verdict.over && repaired()) cluster_.check_left();
+    if (!findings.over && repaired()) cluster_.check_left();
     explain();
   }
 
   Outcome outcome(const Options& o) {
-    Outcome out{.failed = verdict.failed,
-                .checker = verdict.checker,
-                .text = verdict.text,
+    Outcome out{.failed = findings.failed,
+                .checker = findings.checker,
+                .text = findings.text,
                 .hash = scheduler_.hash(),
                 .fenced = cluster_.fenced(),
                 .sections = cluster_.oracle().sections(),
@@ -73,14 +73,14 @@ class Run {
   void play_the_end() {
     go_on(kRestNsMax, "the pool is fenced, and its nodes go on",
           [&] { return !cluster_.serving() && !cluster_.working(); });
-    if (verdict.over) return;
+    if (findings.over) return;
     // The last to see it may have left already: then the next node that comes sees it.
     if (crash_node_ < 0 || !cluster_.withdrawn(crash_node_)) cluster_.check_refuses();
     explain();
   }
 
   void explain() {
-    if (verdict.over) return;
+    if (findings.over) return;
     if (const std::string why = cluster_.oracle().history().explain(); !why.empty())
       object(Checker::kHistory, "%s", why.c_str());
   }
@@ -88,9 +88,9 @@ class Run {
   template <class Done>
   void go_on(uint64_t ns_max, const char* otherwise, Done done) {
     const uint64_t end = scheduler_.now() + ns_max;
-    while (!verdict.over && !done()) {
+    while (!findings.over && !done()) {
       scheduler_.run(scheduler_.now() + kMs);
-      if (!verdict.over) cluster_.check_waits();
+      if (!findings.over) cluster_.check_waits();
       if (scheduler_.now() <= end && scheduler_.yields() <= kYieldsMax) continue;
       object(Checker::kProgress, "%s after %llu ms", otherwise,
              static_cast<unsigned long long>(scheduler_.now() / kMs));
@@ -114,7 +114,7 @@ Outcome play(const Options& o) {
 }  // namespace
 
 Outcome run(const Options& o) {
-  verdict = Verdict{.listened_to = o.checkers};
+  findings = Findings{.listened_to = o.checkers};
   begin_mutation(o.mutation);
   forget_batches();
   tracing = o.trace;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "findings.hpp"
 #include "options.hpp"
 #include "seams.hpp"
-#include "verdict.hpp"
 
 namespace sim {
 

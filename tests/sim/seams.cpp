@@ -18,10 +18,10 @@
 #include "coherence/base/verify.hpp"
 #include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "findings.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
 #include "seams.hpp"
-#include "verdict.hpp"
 
 extern "C" {
 void* __real_memcpy(void* to, const void* from, size_t bytes);

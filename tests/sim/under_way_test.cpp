@@ -23,7 +23,7 @@ constexpr uint16_t kWorker = 63;
 class Wanted {
  public:
   Wanted(uint64_t seed, int pages) : scheduler_(seed, Pace{.late_one_in = 1}, 2), pages_(pages) {
-    verdict = Verdict{};
+    findings = Findings{};
     begin_mutation(Mutation::kNone);
     forget_batches();
     const std::string path = home() + "/pool";
@@ -70,7 +70,7 @@ class Wanted {
         if (began_ns_ == 0) began_ns_ = scheduler_.now();
         write(1, i);
       });
-    EXPECT_EQ(scheduler_.run(2'000 * kMs), Scheduler::Ended::kNobodyLeft) << verdict.text;
+    EXPECT_EQ(scheduler_.run(2'000 * kMs), Scheduler::Ended::kNobodyLeft) << findings.text;
     EXPECT_EQ(got_.size(), size_t(pages_));
     return got_.size() < size_t(pages_) ? 0 : got_[size_t(pages_ - 1) / 2] - began_ns_;
   }

@@ -1,9 +1,9 @@
 #include "wakeup_probe.hpp"
 
 #include "coherence/base/os.hpp"
+#include "findings.hpp"
 #include "mutation.hpp"
 #include "seams.hpp"
-#include "verdict.hpp"
 
 namespace sim {
 

@@ -15,19 +15,19 @@ class Admission {
   Admission(const Who& self, uint64_t cluster, int links_max, bool again = false) noexcept
       : self_(self), cluster_(cluster), links_max_(size_t(links_max)), again_(again) {}
 
-  struct Verdict {
+  struct Decision {
     Refusal refusal = Refusal::kNone;
     char reason[sizeof Welcome::reason] = "";
     Link* link = nullptr;      // which it is about; null: a new one
     Link* replaced = nullptr;  // an older start's, which is over now
   };
-  Verdict judge(const Hello&) const noexcept;
+  Decision judge(const Hello&) const noexcept;
   // A new link, for a greeting that judge() let in.
   void begun(Link&);
   void over(const Link&) noexcept;
 
  private:
-  [[gnu::format(printf, 2, 3)]] static Verdict refuse(Refusal, const char* format, ...) noexcept;
+  [[gnu::format(printf, 2, 3)]] static Decision refuse(Refusal, const char* format, ...) noexcept;
   uint64_t& newest(const Who& who) noexcept { return newest_[who.role == Role::kNode][who.id]; }
 
   const Who self_;

@@ -219,19 +219,19 @@ Wire* LinkLoop::wire_of(const Link& link) noexcept {
 }
 
 void LinkLoop::greeted(std::unique_ptr<Connection> connection, const Hello& hello, uint64_t now) {
-  const Admission::Verdict verdict = admission_.judge(hello);
-  if (verdict.refusal != Refusal::kNone) {
-    refuse(*connection, verdict.refusal, verdict.reason, now);
+  const Admission::Decision decision = admission_.judge(hello);
+  if (decision.refusal != Refusal::kNone) {
+    refuse(*connection, decision.refusal, decision.reason, now);
     Problem why;
-    why.write("%s: %s", hello.from.name().text, verdict.reason);
+    why.write("%s: %s", hello.from.name().text, decision.reason);
     return log_refused(connection->peer(), why.text, now);
   }
-  if (verdict.replaced) {
-    Wire* const old = wire_of(*verdict.replaced);
+  if (decision.replaced) {
+    Wire* const old = wire_of(*decision.replaced);
     old->link().replace("a newer start of it has connected");
     old->flush_or_disconnect(now);
   }
-  Wire* wire = verdict.link ? wire_of(*verdict.link) : nullptr;
+  Wire* wire = decision.link ? wire_of(*decision.link) : nullptr;
   if (!wire) {
     LinkTimes times = spec_.times;
     if (hello.from.role == Role::kTool) times.silence_ns = std::max(times.silence_ns, spec_.tool_silence_ns);

@@ -168,14 +168,13 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
     if (in_gate) gate->shown[gate->count++] = entry.tid.packed();
     const auto seen = probe.probe(entry);
     if (!seen) return seen.error();
-    const Verdict verdict = *seen;
     if (dead.leaf != scan.leaf()) {
       GCL_TRY(erase_batch(g, dead));
       dead.begin(scan.leaf(), scan.leaf_version());
     }
-    if (verdict == Verdict::kDead) dead.add(entry.tid);
-    if (verdict == Verdict::kAgain) return Errc::kRestart;
-    if (verdict == Verdict::kConflict) {
+    if (*seen == ProbeResult::kDead) dead.add(entry.tid);
+    if (*seen == ProbeResult::kAgain) return Errc::kRestart;
+    if (*seen == ProbeResult::kConflict) {
       result.unique = false;
       result.conflict = entry.tid;
       return erase_batch(g, dead);

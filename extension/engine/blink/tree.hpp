@@ -41,7 +41,7 @@ enum class Unique : uint8_t {
 };
 
 // What the caller found behind an entry with an equal key.
-enum class Verdict : uint8_t {
+enum class ProbeResult : uint8_t {
   kFree,      // dead, or the caller's own to ignore: go on
   kDead,      // as kFree; and no snapshot sees, or will see, a row by this entry (blink.dead-to-all): it may be erased
   kConflict,  // a live row
@@ -53,7 +53,7 @@ class UniqueProbe {
   virtual ~UniqueProbe() = default;
   // Called for each entry whose key equals the search key in all attributes, in order, on private memory, without
   // guards: may read the heap, wait, or leave by longjmp.  An error ends the insert with it.
-  virtual Result<Verdict> probe(const Entry& entry) = 0;
+  virtual Result<ProbeResult> probe(const Entry& entry) = 0;
 };
 
 // Says whether the row an entry leads to is dead to all (blink.dead-to-all).

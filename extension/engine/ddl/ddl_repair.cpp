@@ -15,21 +15,21 @@ bool read_own(DdlSlot slot, DdlHolder owner, DdlHeader* header) {
 
 }  // namespace
 
-DdlVerdict DdlRepair::verdict(DdlSlot slot) {
+DdlOutcome DdlRepair::outcome(DdlSlot slot) {
   const uint64_t txn = slot.txn();
-  if (lost()) return DdlVerdict::kUnknown;
-  return txn == 0 ? DdlVerdict::kRolledBack : host_.verdict(txn);
+  if (lost()) return DdlOutcome::kUnknown;
+  return txn == 0 ? DdlOutcome::kRolledBack : host_.outcome(txn);
 }
 
-static bool decided(DdlVerdict verdict) {
-  return verdict == DdlVerdict::kCommitted || verdict == DdlVerdict::kRolledBack;
+static bool decided(DdlOutcome outcome) {
+  return outcome == DdlOutcome::kCommitted || outcome == DdlOutcome::kRolledBack;
 }
 
 // An owner that has posted nothing has left nothing to end.
 template <class Dead>
 void DdlRepair::take_over_slot(DdlSlot slot, Dead dead) {
   const DdlHolder owner = slot.owner();
-  if (!owner.held() || !dead(owner) || !decided(verdict(slot))) return;
+  if (!owner.held() || !dead(owner) || !decided(outcome(slot))) return;
   DdlHeader header;
   const bool posted = read_own(slot, owner, &header);
   if (lost()) return;
@@ -87,7 +87,7 @@ bool DdlRepair::names(NodeId dead) {
   if (channel_.membership(dead) != 0) return true;
   for (int i = 0; i < channel_.slots(); ++i) {
     const DdlHolder owner = channel_.slot(i).owner();
-    if (owner.held() && owner.node() == dead && verdict(channel_.slot(i)) != DdlVerdict::kUndecided) return true;
+    if (owner.held() && owner.node() == dead && outcome(channel_.slot(i)) != DdlOutcome::kUndecided) return true;
   }
   for (int lock = 0; lock <= kDdlDatabasesMax; ++lock)
     if (const DdlHolder holder{channel_.locks().words(lock).holder};
@@ -98,9 +98,9 @@ bool DdlRepair::names(NodeId dead) {
 
 // To all members of now, this node too.  False: not now.
 bool DdlRepair::post_end(DdlSlot slot, DdlNewest newest, DdlHeader header) {
-  const DdlVerdict how = verdict(slot);
+  const DdlOutcome how = outcome(slot);
   if (!decided(how)) return false;
-  const bool committed = how == DdlVerdict::kCommitted;
+  const bool committed = how == DdlOutcome::kCommitted;
   header.kind = committed ? DdlKind::kCommit : DdlKind::kAbort;
   header.bytes = header.total = header.offset = 0;
   header.to = channel_.everybody();

@@ -13,14 +13,14 @@
 
 namespace engine {
 
-enum class DdlVerdict : uint8_t { kUndecided, kCommitted, kRolledBack, kUnknown };
+enum class DdlOutcome : uint8_t { kUndecided, kCommitted, kRolledBack, kUnknown };  // undecided: active, or in doubt
 
 // What DdlRepair needs of the layers around it.
 class DdlRepairHost {
  public:
   virtual ~DdlRepairHost() = default;
   // Of an id of a dead node.  kUnknown: not known now, to be asked again.
-  virtual DdlVerdict verdict(uint64_t txn) noexcept = 0;
+  virtual DdlOutcome outcome(uint64_t txn) noexcept = 0;
   // `to` have a new message in the slot, and what they are at for it is wanted no longer.
   virtual void posted(int slot, coherence::NodeSet to) noexcept = 0;
   // A process anywhere may wait for what is free now, or for a node that is not waited for any more.
@@ -59,7 +59,7 @@ class DdlRepair {
   bool end_slot(DdlSlot slot);
   bool post_end(DdlSlot slot, DdlNewest newest, DdlHeader header);
   DdlHolder heir(int slot) const { return DdlHolder::heir(channel_.self(), incarnation_, slot); }
-  DdlVerdict verdict(DdlSlot slot);
+  DdlOutcome outcome(DdlSlot slot);
   bool lost() { return channel_.lost(); }
 
   DdlChannel& channel_;

@@ -275,15 +275,15 @@ class Heap {
   struct UpdateTry;
   struct CarriedLocks;
   Status judge_version(const RowHeader& row, PageId page, Tid tid, const WantedLock& wanted, const Facts& facts,
-                       Holders* holders, Verdict* verdict);
+                       Holders* holders, UpdateCheck* check);
   Status judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
-                     Verdict* verdict);
-  Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
+                     UpdateCheck* check);
+  Status judge_own_cells(Tid tid, Holders* holders, UpdateCheck* check);
   Status put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Holders& holders, bufmgr::ExclusiveGuard& page,
-                     bufmgr::MiniTransaction& change, Verdict* verdict);
-  Status resolve(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
-  Status resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                        WaitFor why);
+                     bufmgr::MiniTransaction& change, UpdateCheck* check);
+  Status resolve(const UpdateCheck& check, const Holders& holders, Facts& facts, WaitFor why);
+  Status resolve_queued(RowQueuePosition& queue, Tid tid, const UpdateCheck& check, const Holders& holders,
+                        Facts& facts, WaitFor why);
   struct BookTry;
   Status book(Tid tid, RowLock mode, Facts& facts);
   Status book_on_page(BookTry& book);
@@ -293,7 +293,7 @@ class Heap {
   Result<bool> crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
                                  UpdateTry& update, bool may_change, UpdateOutcome* outcome);
-  Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
+  Result<UpdateCheck> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
   // What pruning the page would leave, with the horizon as it was last seen.
   Status plan_prune(PageId page, uint32_t wanted, PrunedPage* to);
   Status plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* to);
@@ -315,7 +315,7 @@ class Heap {
   Status record_lock(LockTry& lock, bufmgr::ExclusiveGuard& page, bufmgr::MiniTransaction& change);
   enum class OwnStep : uint8_t { kNone, kFollow, kGone, kMadeLater };
   OwnStep own_step(const LockTry& lock) const;
-  Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
+  Result<UpdateCheck> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,

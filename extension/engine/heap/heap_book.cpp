@@ -37,9 +37,9 @@ struct Heap::BookTry {
   Tid tid;
   Locker locker;
   const Facts& facts;
-  TxnId maker{};      // if valid: a row that says another maker is a stranger
-  Verdict verdict{};  // kAsk, kCells: to be resolved first; kGo: done
-  Tid next{};         // kGo: the version goes on there; else invalid
+  TxnId maker{};        // if valid: a row that says another maker is a stranger
+  UpdateCheck check{};  // kAsk, kCells: to be resolved first; kGo: done
+  Tid next{};           // kGo: the version goes on there; else invalid
 };
 
 // On the version that is waited for, and on the newest one, so that no session finds that free in between.  What a
@@ -51,13 +51,13 @@ Status Heap::book(Tid tid, RowLock mode, Facts& facts) {
   BookTry book{.tid = tid, .locker = {.id = *id, .mode = mode, .outer = {}}, .facts = facts};
   for (int pages = 0; pages < kPagesFollowed;) {
     GCL_TRY(book_on_page(book));
-    if (book.verdict.kind == Verdict::kGo) {
+    if (book.check.kind == UpdateCheck::kGo) {
       if (!book.next.valid()) return {};
       book.tid = book.next;
       ++pages;
       continue;
     }
-    const Status resolved = resolve(book.verdict, {}, facts, WaitFor::kLock);
+    const Status resolved = resolve(book.check, {}, facts, WaitFor::kLock);
     if (!resolved && resolved.error() == Errc::kNoSpace) return {};  // then by chance, as before
     GCL_TRY(resolved);
   }
@@ -66,7 +66,7 @@ Status Heap::book(Tid tid, RowLock mode, Facts& facts) {
 
 Status Heap::book_on_page(BookTry& book) {
   const Tid tid = book.tid;
-  book.verdict = {};
+  book.check = {};
   book.next = {};
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Status{} : Status{page.error()};
@@ -85,7 +85,7 @@ Status Heap::book_on_page(BookTry& book) {
   }
   const Tid at[] = {tid, newest};
   GCL_TRY(put_bookings(book, {at, newest == tid ? size_t{1} : size_t{2}}, *guard, change));
-  if (book.verdict.kind != Verdict::kGo || !row.updated() || !row.far()) return {};
+  if (book.check.kind != UpdateCheck::kGo || !row.updated() || !row.far()) return {};
   book.next = row.next(tid.block);
   book.maker = row.deleter.id();
   return {};
@@ -97,7 +97,7 @@ bool Heap::stands_in_line(BookTry& book, std::span<const Locker> recorded) const
     if (txns_.current().is_mine(other.id)) return true;
     if (!other.booked() || other.id.node() != txns_.node()) continue;
     const auto status = book.facts.get(txns_, other.id);
-    if (!status) book.verdict = {.kind = Verdict::kAsk, .id = other.id};
+    if (!status) book.check = {.kind = UpdateCheck::kAsk, .id = other.id};
     if (!status || status->running()) return true;
   }
   return false;
@@ -107,8 +107,8 @@ bool Heap::stands_in_line(BookTry& book, std::span<const Locker> recorded) const
 Status Heap::put_bookings(BookTry& book, std::span<const Tid> at, ExclusiveGuard& page, MiniTransaction& change) {
   const uint32_t block = book.tid.block;
   HeapPage view(page.bytes());
-  const Verdict make_room{.kind = Verdict::kCells, .block = block, .entries = 2};
-  if (!cells_.known(block).valid()) return book.verdict = make_room, Status{};
+  const UpdateCheck make_room{.kind = UpdateCheck::kCells, .block = block, .entries = 2};
+  if (!cells_.known(block).valid()) return book.check = make_room, Status{};
   std::vector<Locker> live[2];
   Locker added[2];
   CellPut put[2];
@@ -117,7 +117,7 @@ Status Heap::put_bookings(BookTry& book, std::span<const Tid> at, ExclusiveGuard
     // heap.flag-validates-cells
     if (view.row_header(tid.offset).has_lockers()) GCL_TRY(cells_.read(block, tid.offset, &live[puts]));
     const bool there = stands_in_line(book, live[puts]);
-    if (book.verdict.kind != Verdict::kGo) return {};
+    if (book.check.kind != UpdateCheck::kGo) return {};
     if (there) {
       live[puts].clear();
       continue;
@@ -131,7 +131,7 @@ Status Heap::put_bookings(BookTry& book, std::span<const Tid> at, ExclusiveGuard
   CellWriter cells;
   auto open = puts == 1 ? cells.open(cells_, block, {put[0]}) : cells.open(cells_, block, {put[0], put[1]});
   if (!open) return open.error();
-  if (!*open) return book.verdict = make_room, Status{};
+  if (!*open) return book.check = make_room, Status{};
   change.join(page);
   for (int i = 0; i < puts; ++i) {
     RowHeader row = view.row_header(put[i].line);

@@ -30,7 +30,7 @@ struct RowEnd {
 };
 
 // The header that a version has then; what it has no room for is noted (heap.commands-noted-first).  kNoMemory: that
-// could not be, and nothing has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and
+// could not be, and nothing has changed.  REQUIRES: the exclusive guard of its page, a check that lets it end, and
 // nothing written yet (bufmgr.only-commit-after-write).
 Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   const RowPlace at{page, tid.offset};
@@ -54,7 +54,7 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
 }  // namespace
 
 // Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: unless the version is
-// ended, what the snapshot sees of it cannot change; if it is ended, the verdict changes.
+// ended, what the snapshot sees of it cannot change; if it is ended, the check changes.
 Result<bool> Heap::crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck) {
   const Snapshot* snapshot = std::exchange(*crosscheck, nullptr);
   return visible(txns_, row, at, *snapshot, nullptr);
@@ -69,7 +69,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   Holders holders;
   RowQueuePosition queue(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
-    Verdict verdict;
+    UpdateCheck check;
     RowHeader row;
     {
       MiniTransaction change(txns_.pool(), txns_.session());
@@ -78,12 +78,12 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
-      GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
-      if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
-      if (verdict.kind == Verdict::kGo && crosscheck == nullptr && holders.word_needs_cell(*id)) {
-        GCL_TRY(put_in_cell(tid, row, holders.word, holders, *guard, change, &verdict));
-        if (verdict.kind == Verdict::kGo) continue;
-      } else if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
+      GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &check));
+      if (check.kind == UpdateCheck::kConflict || (check.kind == UpdateCheck::kWait && !wait)) return check.outcome;
+      if (check.kind == UpdateCheck::kGo && crosscheck == nullptr && holders.word_needs_cell(*id)) {
+        GCL_TRY(put_in_cell(tid, row, holders.word, holders, *guard, change, &check));
+        if (check.kind == UpdateCheck::kGo) continue;
+      } else if (check.kind == UpdateCheck::kGo && crosscheck == nullptr) {
         const RowEnd by{.kind = RowTxnKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
         auto end = ended(txns_.current(), row, *page, tid, by, holders);
         if (!end) return end.error();
@@ -94,13 +94,13 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
         return RowOutcome{.out_of_line = row.out_of_line()};
       }
     }
-    if (verdict.kind == Verdict::kGo) {
+    if (check.kind == UpdateCheck::kGo) {
       auto seen = crosschecked(row, {*page, tid.offset}, &crosscheck);
       if (!seen) return seen.error();
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(resolve_queued(queue, tid, verdict, holders, facts, WaitFor::kDelete));
+    GCL_TRY(resolve_queued(queue, tid, check, holders, facts, WaitFor::kDelete));
   }
 }
 
@@ -126,12 +126,12 @@ struct Heap::CarriedLocks {
 };
 
 // kGo: they can be written.  REQUIRES: the guards of both versions' pages; there are such locks.
-Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried) {
+Result<UpdateCheck> Heap::open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried) {
   if (holders.of_others() > kCarriedMax) {
     TxnId first = holders.word_is_others() ? holders.word.id : holders.others()[0].id;
-    return Verdict{.kind = Verdict::kWait,
-                   .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
-                   .id = first};
+    return UpdateCheck{.kind = UpdateCheck::kWait,
+                       .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
+                       .id = first};
   }
   auto add = [](std::vector<Locker>& all, std::span<const Locker> some) {
     all.insert(all.end(), some.begin(), some.end());
@@ -144,25 +144,25 @@ Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, Car
   for (auto some : {holders.others(), holders.own(), holders.booked()}) add(carried->kept, some);
   CellPut on_old{from.offset, carried->kept, locks.first(holders.word_is_others() ? 1 : 0)};
   CellPut on_new{to.offset, {}, carried->in_cells};
-  auto open = [&](CellWriter& cells, uint32_t block, std::initializer_list<CellPut> puts) -> Result<Verdict> {
+  auto open = [&](CellWriter& cells, uint32_t block, std::initializer_list<CellPut> puts) -> Result<UpdateCheck> {
     size_t entries = 0;
     for (const CellPut& put : puts) entries += put.add.size();
-    if (entries == 0) return Verdict{};
+    if (entries == 0) return UpdateCheck{};
     auto done = cells.open(cells_, block, puts);
     if (!done) return done.error();
-    if (*done) return Verdict{};
-    return Verdict{.kind = Verdict::kCells, .block = block, .entries = uint32_t(entries)};
+    if (*done) return UpdateCheck{};
+    return UpdateCheck{.kind = UpdateCheck::kCells, .block = block, .entries = uint32_t(entries)};
   };
   if (from.block == to.block) return open(carried->old_cells, from.block, {on_old, on_new});
-  auto verdict = open(carried->old_cells, from.block, {on_old});
-  if (!verdict || verdict->kind != Verdict::kGo) return verdict;
+  auto check = open(carried->old_cells, from.block, {on_old});
+  if (!check || check->kind != UpdateCheck::kGo) return check;
   return open(carried->new_cells, to.block, {on_new});
 }
 
 // One attempt of an update under guards.
 struct Heap::UpdateStep {
   enum Next : uint8_t { kDone, kJudge, kAgain, kNoRoom, kPrune, kRefresh, kMakeRoom, kTargetFull } next = kJudge;
-  Verdict verdict;
+  UpdateCheck check;
   RowHeader row;
   PageId page;              // the row's
   uint16_t superseded = 0;  // versions on it
@@ -220,11 +220,11 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         break;
       case UpdateStep::kJudge:
       default: {
-        const Verdict& verdict = step->verdict;
-        if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
-          return UpdateOutcome{.row = verdict.outcome};
-        if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(resolve_queued(queue, request.tid, verdict, holders, facts, WaitFor::kUpdate));
+        const UpdateCheck& check = step->check;
+        if (check.kind == UpdateCheck::kConflict || (check.kind == UpdateCheck::kWait && !request.wait))
+          return UpdateOutcome{.row = check.outcome};
+        if (check.kind != UpdateCheck::kGo) {
+          GCL_TRY(resolve_queued(queue, request.tid, check, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, {step->page, request.tid.offset}, &crosscheck);
@@ -244,7 +244,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   UpdateStep step;
   auto page = page_of(request.tid.block);
   if (!page && page.error() == Errc::kNotFound) {
-    step.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(request.tid)};
+    step.check = {.kind = UpdateCheck::kConflict, .outcome = no_such_row(request.tid)};
     return step;
   }
   if (!page) return page.error();
@@ -277,16 +277,16 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   ExclusiveGuard& new_page = !elsewhere ? *first : old_is_first ? second : *first;
 
   if (!line_is_row(old_page, request.tid.offset)) {
-    step.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(request.tid)};
+    step.check = {.kind = UpdateCheck::kConflict, .outcome = no_such_row(request.tid)};
     return step;
   }
   step.row = HeapPage(old_page.bytes()).row_header(request.tid.offset);
   WantedLock wanted{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
-  GCL_TRY(judge_version(step.row, *page, request.tid, wanted, facts, holders, &step.verdict));
-  if (step.verdict.kind != Verdict::kGo || !may_change) return step;
+  GCL_TRY(judge_version(step.row, *page, request.tid, wanted, facts, holders, &step.check));
+  if (step.check.kind != UpdateCheck::kGo || !may_change) return step;
   if (holders->word_needs_cell(id)) {
-    GCL_TRY(put_in_cell(request.tid, step.row, holders->word, *holders, old_page, change, &step.verdict));
-    if (step.verdict.kind == Verdict::kGo) step.next = UpdateStep::kAgain;
+    GCL_TRY(put_in_cell(request.tid, step.row, holders->word, *holders, old_page, change, &step.check));
+    if (step.check.kind == UpdateCheck::kGo) step.next = UpdateStep::kAgain;
     return step;
   }
 
@@ -328,8 +328,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   if (holders->of_others() != 0 || !holders->booked().empty()) {
     auto opened = open_carried(*holders, request.tid, tid, &carried.emplace());
     if (!opened) return opened.error();
-    step.verdict = *opened;
-    if (opened->kind != Verdict::kGo) return step;
+    step.check = *opened;
+    if (opened->kind != UpdateCheck::kGo) return step;
     carried->put(image);
   }
   const RowEnd by{.kind = request.key_changed ? RowTxnKind::kUpdatedKey : RowTxnKind::kUpdated,

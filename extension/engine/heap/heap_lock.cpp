@@ -6,28 +6,28 @@
 namespace engine {
 
 // What judge() could not decide: learns, waits, or finds lock pages or makes room there.  REQUIRES: no guard held.
-Status Heap::resolve(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
+Status Heap::resolve(const UpdateCheck& check, const Holders& holders, Facts& facts, WaitFor why) {
   stop_at(txns_.session(), StopPoint::kHeapRowJudged);
-  switch (verdict.kind) {
-    case Verdict::kAsk:
+  switch (check.kind) {
+    case UpdateCheck::kAsk:
       if (holders.cells)
         for (TxnId id : holders.cells->unknown)
-          if (id != verdict.id) GCL_TRY(facts.learn(txns_, id));
-      return facts.learn(txns_, verdict.id);
-    case Verdict::kCells:
-      if (verdict.entries != 0) return cells_.make_room(verdict.block, place_of(verdict.block), verdict.entries);
-      if (auto found = cells_.find(verdict.block, place_of(verdict.block)); !found)
+          if (id != check.id) GCL_TRY(facts.learn(txns_, id));
+      return facts.learn(txns_, check.id);
+    case UpdateCheck::kCells:
+      if (check.entries != 0) return cells_.make_room(check.block, place_of(check.block), check.entries);
+      if (auto found = cells_.find(check.block, place_of(check.block)); !found)
         return found.error() == Errc::kNotFound ? Errc::kCorrupt : found.error();  // a flagged row without lock pages
       return {};
     default:
       facts.forget();
-      return txns_.waiter().wait_for(verdict.id, why);
+      return txns_.waiter().wait_for(check.id, why);
   }
 }
 
-Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders,
+Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const UpdateCheck& check, const Holders& holders,
                             Facts& facts, WaitFor why) {
-  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // heap.holder-skips-queue
+  if (check.kind == UpdateCheck::kWait && holders.mine < 0) {  // heap.holder-skips-queue
     if (holders.place == 0) {
       auto waited = queue.enter(tid);
       if (!waited) return waited.error();
@@ -36,16 +36,16 @@ Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& ver
         return {};
       }
     }
-    const bool elsewhere = verdict.id.node() != txns_.node();
+    const bool elsewhere = check.id.node() != txns_.node();
     if (elsewhere && queue.loses_again()) GCL_TRY(book(tid, queue.mode(), facts));
   }
-  return resolve(verdict, holders, facts, why);
+  return resolve(check, holders, facts, why);
 }
 
 // A session that must wait may have a lock of its own in a cell that was not read (heap.holder-skips-queue).
-Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
+Status Heap::judge_own_cells(Tid tid, Holders* holders, UpdateCheck* check) {
   if (!cells_.known(tid.block).valid()) {
-    *verdict = {.kind = Verdict::kCells, .block = tid.block};
+    *check = {.kind = UpdateCheck::kCells, .block = tid.block};
     return {};
   }
   std::vector<Locker> recorded;
@@ -61,14 +61,14 @@ Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
 }
 
 Status Heap::judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
-                         Verdict* verdict) {
+                         UpdateCheck* check) {
   if (!cells_.known(tid.block).valid()) {
-    *verdict = {.kind = Verdict::kCells, .block = tid.block};
+    *check = {.kind = UpdateCheck::kCells, .block = tid.block};
     return {};
   }
   std::vector<Locker> recorded;
   GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
-  *verdict = judge_recorded(txns_, facts, row, tid, wanted, recorded, holders);
+  *check = judge_recorded(txns_, facts, row, tid, wanted, recorded, holders);
   return {};
 }
 
@@ -84,7 +84,7 @@ struct Heap::LockTry {
   RowHeader row{};  // creator kNone: there is none, or a stranger
   PageId page{};    // its
   Holders holders{};
-  Verdict verdict{};
+  UpdateCheck check{};
   RowPlace place() const { return {page, tid.offset}; }
 };
 
@@ -93,7 +93,7 @@ struct Heap::LockTry {
 Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   auto nothing_there = [&]() -> Status {
     lock.row = {};
-    lock.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(lock.tid)};
+    lock.check = {.kind = UpdateCheck::kConflict, .outcome = no_such_row(lock.tid)};
     return {};
   };
   auto page = page_of(lock.tid.block);
@@ -109,16 +109,16 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
   bool by_id = row.creator.kind() == RowTxnKind::kInserted;
   if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wanted.newer)) return nothing_there();
-  GCL_TRY(judge_version(row, *page, lock.tid, lock.wanted, *lock.facts, &lock.holders, &lock.verdict));
-  if (lock.verdict.kind != Verdict::kGo) return {};
+  GCL_TRY(judge_version(row, *page, lock.tid, lock.wanted, *lock.facts, &lock.holders, &lock.check));
+  if (lock.check.kind != UpdateCheck::kGo) return {};
   const bool made = is_own(txns_.current(), row);
   if (!lock.holders.has(lock.wanted.mode) && !(made && lock.wanted.mode != RowLock::kExclusive)) {
     if (lock.holders.updating && !lock.wanted.newer && row.deleter != lock.newer_locked) {
-      lock.verdict.kind = Verdict::kNewer;
+      lock.check.kind = UpdateCheck::kNewer;
       return {};
     }
     GCL_TRY(record_lock(lock, *guard, change));
-    if (lock.verdict.kind != Verdict::kGo) return {};
+    if (lock.check.kind != UpdateCheck::kGo) return {};
   }
   if (to != nullptr) {
     *bytes = view.line(lock.tid.offset).bytes();
@@ -128,7 +128,7 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
 }
 
 // In the deleter word or, where another transaction has that, or a level that may be left alone, in a lock cell.  The
-// verdict says if there is no room.
+// check says if there is no room.
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
@@ -147,12 +147,12 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
     change.commit();
     return {};
   }
-  return put_in_cell(lock.tid, row, {lock.id, lock.wanted.mode, {}}, holders, page, change, &lock.verdict);
+  return put_in_cell(lock.tid, row, {lock.id, lock.wanted.mode, {}}, holders, page, change, &lock.check);
 }
 
-// A lock of our transaction.  The verdict says if there is no room.
+// A lock of our transaction.  The check says if there is no room.
 Status Heap::put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Holders& holders, ExclusiveGuard& page,
-                         MiniTransaction& change, Verdict* verdict) {
+                         MiniTransaction& change, UpdateCheck* check) {
   std::vector<Locker> live(holders.others().begin(), holders.others().end());
   for (const Locker& own : holders.own())
     if (own.id != locker.id) live.push_back(own);
@@ -161,7 +161,7 @@ Status Heap::put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Hol
   auto open = cells.open(cells_, tid.block, {{tid.offset, live, {&locker, 1}}});
   if (!open) return open.error();
   if (!*open) {
-    *verdict = {.kind = Verdict::kCells, .block = tid.block, .entries = 1};
+    *check = {.kind = UpdateCheck::kCells, .block = tid.block, .entries = 1};
     return {};
   }
   if (!row.has_lockers()) {
@@ -176,25 +176,25 @@ Status Heap::put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Hol
 
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
 // but kGo: resolve it, then judge the origin again.
-Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
+Result<UpdateCheck> Heap::lock_newer(const LockTry& origin, Facts& facts) {
   LockTry lock{.tid = origin.row.next(origin.tid.block), .wanted = origin.wanted, .id = origin.id, .facts = &facts};
   lock.wanted.newer = true;
   lock.creator = origin.row.deleter.id();
   for (;;) {
     GCL_TRY(lock_once(lock, nullptr, nullptr));
-    switch (lock.verdict.kind) {
-      case Verdict::kGo:
-        if (!lock.holders.updating) return Verdict{};
+    switch (lock.check.kind) {
+      case UpdateCheck::kGo:
+        if (!lock.holders.updating) return UpdateCheck{};
         lock.tid = lock.row.next(lock.tid.block);
         lock.creator = lock.row.deleter.id();
         break;
-      case Verdict::kConflict:
+      case UpdateCheck::kConflict:
         // While the updater runs, what it made is there, and no other ends it: so the updater has ended.
-        return Verdict{.kind = Verdict::kAsk, .id = origin.row.deleter.id()};
-      case Verdict::kWait:
-        return lock.verdict;
+        return UpdateCheck{.kind = UpdateCheck::kAsk, .id = origin.row.deleter.id()};
+      case UpdateCheck::kWait:
+        return lock.check;
       default:
-        GCL_TRY(resolve(lock.verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve(lock.check, lock.holders, facts, WaitFor::kLock));
     }
   }
 }
@@ -219,7 +219,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   RowQueuePosition queue(txns_.waiter(), table_, request.mode);
   for (;;) {
     GCL_TRY(lock_once(lock, to, &outcome.bytes));
-    Verdict& verdict = lock.verdict;
+    UpdateCheck& check = lock.check;
     if (outcome.traversed) {
       // The place may hold a stranger by now; then the row we followed is gone for good.
       auto same =
@@ -230,33 +230,33 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         return outcome;
       }
     }
-    if (verdict.kind == Verdict::kNewer) {
+    if (check.kind == UpdateCheck::kNewer) {
       auto newer = lock_newer(lock, facts);
       if (!newer) return newer.error();
-      if (newer->kind == Verdict::kGo) {
+      if (newer->kind == UpdateCheck::kGo) {
         lock.newer_locked = lock.row.deleter;
         continue;
       }
-      verdict = *newer;
+      check = *newer;
       lock.holders.cells.reset();  // what is unknown concerns the newer version
     }
-    switch (verdict.kind) {
-      case Verdict::kGo:
+    switch (check.kind) {
+      case UpdateCheck::kGo:
         return outcome;
-      case Verdict::kConflict: {
+      case UpdateCheck::kConflict: {
         const OwnStep own = outcome.traversed ? own_step(lock) : OwnStep::kNone;
-        if (own == OwnStep::kGone) verdict.outcome.result = RowResult::kDeleted;
+        if (own == OwnStep::kGone) check.outcome.result = RowResult::kDeleted;
         if (own == OwnStep::kGone && lock.row.moved())
-          verdict.outcome = {.result = RowResult::kUpdated, .conflict = {.moved = true}};
-        if (own == OwnStep::kFollow) verdict.outcome.result = RowResult::kUpdated;
+          check.outcome = {.result = RowResult::kUpdated, .conflict = {.moved = true}};
+        if (own == OwnStep::kFollow) check.outcome.result = RowResult::kUpdated;
         if (own == OwnStep::kMadeLater)
-          verdict.outcome = {
+          check.outcome = {
               .result = RowResult::kSelfModified,
               .conflict = {.next = lock.tid, .cmax = combo_commands(txns_.current(), lock.row, lock.place()).made}};
-        const RowConflict& conflict = verdict.outcome.conflict;
-        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || conflict.moved ||
+        const RowConflict& conflict = check.outcome.conflict;
+        if (!request.follow || check.outcome.result != RowResult::kUpdated || conflict.moved ||
             (request.same_key && conflict.key_changed)) {
-          outcome.row = verdict.outcome;
+          outcome.row = check.outcome;
           return outcome;
         }
         before = lock.row;
@@ -266,15 +266,15 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         stop_at(txns_.session(), StopPoint::kHeapChainFollowed);
         break;
       }
-      case Verdict::kWait:
+      case UpdateCheck::kWait:
         if (request.policy != WaitPolicy::kBlock) {
-          outcome.row = verdict.outcome;
+          outcome.row = check.outcome;
           outcome.row.result = RowResult::kWouldBlock;
           return outcome;
         }
         [[fallthrough]];
       default:
-        GCL_TRY(resolve_queued(queue, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve_queued(queue, lock.tid, check, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

@@ -51,7 +51,7 @@ struct RecordedLocks {
   std::vector<Locker> others;  // of other transactions
   std::vector<Locker> own;
   std::vector<Locker> booked;  // bookings of other transactions (heap.book-after-losses)
-  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose statuses are wanted, too
+  std::vector<TxnId> unknown;  // UpdateCheck::kAsk: ids whose statuses are wanted, too
 };
 
 // The live locks on a version, as judge() found them.

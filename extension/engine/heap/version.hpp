@@ -15,11 +15,11 @@ inline RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible
 
 // judge(), and what the lock cells say of a version that has some.  REQUIRES: an exclusive guard on the row's page.
 inline Status Heap::judge_version(const RowHeader& row, PageId page, Tid tid, const WantedLock& wanted,
-                                  const Facts& facts, Holders* holders, Verdict* verdict) {
-  *verdict = judge(txns_, facts, row, page, tid, wanted, holders);
+                                  const Facts& facts, Holders* holders, UpdateCheck* check) {
+  *check = judge(txns_, facts, row, page, tid, wanted, holders);
   if (!row.has_lockers()) return {};
-  if (verdict->kind == Verdict::kGo) GCL_TRY(judge_cells(row, tid, wanted, facts, holders, verdict));
-  return verdict->kind == Verdict::kWait ? judge_own_cells(tid, holders, verdict) : Status{};
+  if (check->kind == UpdateCheck::kGo) GCL_TRY(judge_cells(row, tid, wanted, facts, holders, check));
+  return check->kind == UpdateCheck::kWait ? judge_own_cells(tid, holders, check) : Status{};
 }
 
 }  // namespace engine

@@ -210,25 +210,25 @@ Status Facts::learn(TxnSystem& txns, TxnId id) {
 
 namespace {
 
-Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
-  Verdict verdict{.kind = Verdict::kConflict};
-  verdict.outcome.result = result;
-  verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next(tid.block) : tid,
-                              .by = row.ended() ? row.deleter.id() : TxnId{},
-                              .key_changed = row.deleter.kind() == RowTxnKind::kUpdatedKey,
-                              .moved = result == RowResult::kUpdated && row.moved()};
-  return verdict;
+UpdateCheck conflict(RowResult result, const RowHeader& row, Tid tid) {
+  UpdateCheck check{.kind = UpdateCheck::kConflict};
+  check.outcome.result = result;
+  check.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next(tid.block) : tid,
+                            .by = row.ended() ? row.deleter.id() : TxnId{},
+                            .key_changed = row.deleter.kind() == RowTxnKind::kUpdatedKey,
+                            .moved = result == RowResult::kUpdated && row.moved()};
+  return check;
 }
 
-Verdict wait_for(TxnId id, const RowHeader& row, Tid tid) {
-  Verdict verdict = conflict(RowResult::kBeingModified, row, tid);
-  verdict.kind = Verdict::kWait;
-  verdict.id = id;
-  verdict.outcome.conflict.by = id;
-  return verdict;
+UpdateCheck wait_for(TxnId id, const RowHeader& row, Tid tid) {
+  UpdateCheck check = conflict(RowResult::kBeingModified, row, tid);
+  check.kind = UpdateCheck::kWait;
+  check.id = id;
+  check.outcome.conflict.by = id;
+  return check;
 }
 
-Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
+UpdateCheck ask(TxnId id) { return {.kind = UpdateCheck::kAsk, .id = id}; }
 
 // What a recorded lock amounts to, by what is known.
 struct Hold {
@@ -257,8 +257,8 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
 
 }  // namespace
 
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
-              const WantedLock& wanted, Holders* holders) {
+UpdateCheck judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
+                  const WantedLock& wanted, Holders* holders) {
   const RowPlace at{page, tid.offset};
   const Transaction& me = txns.current();
   holders->clear();
@@ -273,7 +273,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       if (!status->committed()) return conflict(RowResult::kInvisible, row, tid);
     }
   }
-  if (row.deleter.kind() == RowTxnKind::kNone) return {.kind = Verdict::kGo};
+  if (row.deleter.kind() == RowTxnKind::kNone) return {.kind = UpdateCheck::kGo};
   Locker locker = locker_of(row);
   Hold hold = hold_of(txns, facts, locker);
   bool itself = hold.id == locker.id;
@@ -283,7 +283,8 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
     case Hold::kMine:
       if (itself && row.ended()) {
         const uint32_t command = combo_commands(me, row, at).ended;
-        Verdict own = conflict(command >= wanted.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+        UpdateCheck own =
+            conflict(command >= wanted.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
         own.outcome.conflict.cmax = command;
         return own;
       }
@@ -296,13 +297,13 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       holders->updating = itself && row.ended();
       break;
     case Hold::kOver:
-      if (!row.ended() || !hold.committed) return {.kind = Verdict::kGo};
+      if (!row.ended() || !hold.committed) return {.kind = UpdateCheck::kGo};
       return conflict(
           row.moved() || (row.updated() && row.next(tid.block) != tid) ? RowResult::kUpdated : RowResult::kDeleted, row,
           tid);
   }
   holders->word = itself ? locker : Locker{hold.id, hold.mode, {}};
-  return {.kind = Verdict::kGo};
+  return {.kind = UpdateCheck::kGo};
 }
 
 namespace {
@@ -325,8 +326,8 @@ const Locker* earlier_booking(const Transaction& me, const RowHeader& row, const
 
 }  // namespace
 
-Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
-                       const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders) {
+UpdateCheck judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
+                           const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders) {
   holders->cells = std::make_unique<RecordedLocks>();
   RecordedLocks& found = *holders->cells;
   for (const Locker& locker : recorded) {
@@ -357,7 +358,7 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
   }
   if (!found.unknown.empty()) return ask(found.unknown.back());
   const Locker* first = earlier_booking(txns.current(), row, wanted, *holders);
-  return first == nullptr ? Verdict{.kind = Verdict::kGo} : wait_for(first->id, row, tid);
+  return first == nullptr ? UpdateCheck{.kind = UpdateCheck::kGo} : wait_for(first->id, row, tid);
 }
 
 }  // namespace engine

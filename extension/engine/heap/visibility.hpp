@@ -75,7 +75,7 @@ struct WantedLock {
   bool newer = false;  // follows an update that is under way: the version counts although its creator still runs
 };
 
-struct Verdict {
+struct UpdateCheck {
   enum Kind : uint8_t {
     kGo,        // the row may be changed or locked; see the Holders
     kConflict,  // it may not: see `outcome`
@@ -92,10 +92,10 @@ struct Verdict {
 
 // PostgreSQL's HeapTupleSatisfiesUpdate, by creator and deleter word, for a command of our transaction.  Asks nothing
 // of the pool.  kGo: fills what the words say into *holders; lock cells are left to judge_recorded().
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
-              const WantedLock& wanted, Holders* holders);
+UpdateCheck judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
+                  const WantedLock& wanted, Holders* holders);
 // The same for the locks recorded in lock cells, after kGo of judge().
-Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
-                       const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders);
+UpdateCheck judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
+                           const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders);
 
 }  // namespace engine

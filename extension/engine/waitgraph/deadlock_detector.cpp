@@ -25,7 +25,7 @@ bool DeadlockDetector::gather(coherence::NodeSet live, int64_t now_us, std::vect
   return all || has_lasted(asked_us_, now_us, kAnswerUs + 1);
 }
 
-std::vector<DeadlockVerdict> DeadlockDetector::step(coherence::NodeSet live, int64_t now_us, bool* asked) {
+std::vector<Deadlock> DeadlockDetector::step(coherence::NodeSet live, int64_t now_us, bool* asked) {
   std::vector<WaitRecord> now;
   if (phase_ == Phase::kIdle || !gather(live, now_us, &now)) return {};
   if (phase_ == Phase::kFirst) {
@@ -45,14 +45,14 @@ std::vector<DeadlockVerdict> DeadlockDetector::step(coherence::NodeSet live, int
   });
   first_.clear();
   WaitGraph graph(now);
-  std::vector<DeadlockVerdict> verdicts;
+  std::vector<Deadlock> deadlocks;
   for (int i : graph.candidates(self_, now_us)) {
     const std::vector<int> cycle = graph.cycle_through(i);
     if (cycle.empty()) continue;
-    verdicts.push_back({graph.record(i), graph.describe(cycle)});
+    deadlocks.push_back({graph.record(i), graph.describe(cycle)});
     graph.remove(i);
   }
-  return verdicts;
+  return deadlocks;
 }
 
 }  // namespace engine

@@ -8,7 +8,7 @@
 //
 //   DeadlockDetector detector(registry, me);
 //   if (!detector.busy() && a wait here has lasted long) detector.start(now), wake the others;
-//   for (DeadlockVerdict& v : detector.step(live, now_us)) end the wait v.victim, telling v.detail;
+//   for (Deadlock& deadlock : detector.step(live, now_us)) end the wait deadlock.victim, telling deadlock.detail;
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace engine {
 
-struct DeadlockVerdict {
+struct Deadlock {
   WaitRecord victim;
   std::string detail;
 };
@@ -34,7 +34,7 @@ class DeadlockDetector {
   int64_t patience_ends() const { return asked_us_ + kAnswerUs; }
   // *asked is set when a ticket was taken: then the other nodes are to be woken.
   void start(int64_t now_us, bool* asked);
-  std::vector<DeadlockVerdict> step(coherence::NodeSet live, int64_t now_us, bool* asked);
+  std::vector<Deadlock> step(coherence::NodeSet live, int64_t now_us, bool* asked);
 
  private:
   static constexpr int64_t kAnswerUs = 300'000;  // a living node answers as soon as its worker is woken

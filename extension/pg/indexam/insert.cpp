@@ -23,8 +23,8 @@ using engine::RowProbe;
 using engine::Tid;
 using engine::blink::Entry;
 using engine::blink::InsertResult;
+using engine::blink::ProbeResult;
 using engine::blink::Unique;
-using engine::blink::Verdict;
 
 namespace {
 
@@ -38,19 +38,20 @@ class RowsProbe final : public engine::blink::UniqueProbe {
   RowsProbe(Relation table, Relation index, Tid own, bool wait)
       : table_(table), index_(index), own_(own), wait_(wait), decision_(txns()) {}
 
-  Result<Verdict> probe(const Entry& entry) override {
+  Result<ProbeResult> probe(const Entry& entry) override {
     if (entry.tid == own_) {
       found_own_ = true;
-      return Verdict::kFree;
+      return ProbeResult::kFree;
     }
     const RowProbe row = look(entry.tid);
-    if (row.kind == RowProbe::kDead) return row.dead_to_all || dead_now(entry.tid) ? Verdict::kDead : Verdict::kFree;
+    if (row.kind == RowProbe::kDead)
+      return row.dead_to_all || dead_now(entry.tid) ? ProbeResult::kDead : ProbeResult::kFree;
     if (row.kind == RowProbe::kRunning && wait_) {
       until_ok(index_, [&] { return decision_.wait({.by = row.by, .tid = row.tid, .made = row.made}); });
-      return Verdict::kAgain;
+      return ProbeResult::kAgain;
     }
     // A conflict; but not if the row that is being indexed has died meanwhile.
-    return !wait_ || look(own_).kind == RowProbe::kLive ? Verdict::kConflict : Verdict::kFree;
+    return !wait_ || look(own_).kind == RowProbe::kLive ? ProbeResult::kConflict : ProbeResult::kFree;
   }
 
   bool found_own() const { return found_own_; }

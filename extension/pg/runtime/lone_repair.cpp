@@ -21,23 +21,23 @@ bufmgr::RegionSpan region(const Pool& pool, bufmgr::Region which) {
 }
 
 // Nobody is there to be told.
-class Verdicts final : public engine::DdlRepairHost {
+class Outcomes final : public engine::DdlRepairHost {
  public:
-  Verdicts(Memory& memory, const engine::TxnWords& words) : memory_(memory), words_(words) {}
-  engine::DdlVerdict verdict(uint64_t txn) noexcept override {
+  Outcomes(Memory& memory, const engine::TxnWords& words) : memory_(memory), words_(words) {}
+  engine::DdlOutcome outcome(uint64_t txn) noexcept override {
     const engine::TxnId id{txn};
-    if (id.node().value >= words_.nodes()) return engine::DdlVerdict::kUndecided;
+    if (id.node().value >= words_.nodes()) return engine::DdlOutcome::kUndecided;
     coherence::Batch batch(words_.clock().node());
     const int word = batch.load(words_.status(id));
     const int low = batch.load(words_.low_water(id.node()));  // behind the word: txn.mark-before-clearing
-    if (!memory_.run(batch) || id.sequence() <= batch.op(low).old) return engine::DdlVerdict::kUndecided;
+    if (!memory_.run(batch) || id.sequence() <= batch.op(low).old) return engine::DdlOutcome::kUndecided;
     switch (engine::StatusWord{batch.op(word).old}.state()) {
       case engine::TxnState::kCommitted:
-        return engine::DdlVerdict::kCommitted;
+        return engine::DdlOutcome::kCommitted;
       case engine::TxnState::kAborted:
-        return engine::DdlVerdict::kRolledBack;
+        return engine::DdlOutcome::kRolledBack;
       default:
-        return engine::DdlVerdict::kUndecided;
+        return engine::DdlOutcome::kUndecided;
     }
   }
   void posted(int, NodeSet) noexcept override {}
@@ -90,8 +90,8 @@ Status ServerLoneRepair::repair(Pool& pool, Memory& memory, std::span<const Dead
   for (uint32_t n = 0; n < pool.nodes_max(); ++n) all = all.with({uint8_t(n)});
   const bufmgr::RegionSpan ddl = region(pool, bufmgr::Region::kDdl);
   engine::DdlChannel channel(memory, ddl.at, ddl.bytes, pool.nodes_max(), self_);
-  Verdicts verdicts(memory, words);
-  engine::DdlRepair repair(channel, 0, verdicts);
+  Outcomes outcomes(memory, words);
+  engine::DdlRepair repair(channel, 0, outcomes);
   repair.take_over(all);
   (void)repair.tend();  // nobody has to deal with it, so once is enough
   if (channel.lost()) return problem->set(coherence::Errc::kFenced, "the DDL channel cannot be read");

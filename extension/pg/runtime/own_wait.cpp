@@ -13,7 +13,7 @@ struct Slot {
   slock_t lock;
   OwnWait wait;
   OwnWaitKind kind_before;
-  char verdict[kVerdictBytes];
+  char detail[kDetailBytes];
 };
 
 struct Slots {
@@ -38,10 +38,10 @@ auto mine(F f) {
   return locked(uint32_t(MyProc->pgprocno), f);
 }
 
-// Copies the verdict; false if there is none.
-bool take_verdict(char* to) {
+// Copies the detail; false if there is none.
+bool take_detail(char* to) {
   return mine([to](const Slot& s) {
-    if (s.wait.condemned) memcpy(to, s.verdict, kVerdictBytes);
+    if (s.wait.condemned) memcpy(to, s.detail, kDetailBytes);
     return s.wait.condemned;
   });
 }
@@ -75,7 +75,7 @@ void own_wait_ends() noexcept {
   (void)mine([](Slot& s) {
     if (s.wait.kind != OwnWaitKind::kNone) s.kind_before = s.wait.kind;
     s.wait.kind = OwnWaitKind::kNone;
-    s.wait.condemned = false;  // (runtime.verdict-of-one-wait)
+    s.wait.condemned = false;  // (runtime.condemned-for-one-wait)
     return 0;
   });
 }
@@ -115,28 +115,28 @@ namespace {
 
 emit_log_hook_type next_emit_log = nullptr;
 
-void put_verdict(ErrorData* error) {
+void put_detail(ErrorData* error) {
   if (slots != nullptr && MyProc != nullptr) (void)own_wait_explain(error);
   if (next_emit_log) next_emit_log(error);
 }
 
 }  // namespace
 
-void install_verdicts() {
+void install_deadlock_details() {
   next_emit_log = emit_log_hook;
-  emit_log_hook = put_verdict;
+  emit_log_hook = put_detail;
 }
 
 void own_wait_check() {
-  char text[kVerdictBytes];
-  if (!take_verdict(text)) return;
+  char text[kDetailBytes];
+  if (!take_detail(text)) return;
   pgstat_report_deadlock();
   ereport(ERROR, (errcode(ERRCODE_T_R_DEADLOCK_DETECTED), errmsg("deadlock detected"), errdetail_internal("%s", text)));
 }
 
 bool own_wait_explain(ErrorData* error) noexcept {
-  char text[kVerdictBytes];
-  if (error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED || !take_verdict(text)) return false;
+  char text[kDetailBytes];
+  if (error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED || !take_detail(text)) return false;
   // What stands there is left from a deadlock that this process found in its own server, if anything.
   for (char* old : {error->detail, error->detail_log, error->hint})
     if (old != nullptr) pfree(old);
@@ -157,7 +157,7 @@ bool own_wait_condemn(uint32_t slot, int pid, OwnWaitKind kind, uint64_t sequenc
     const bool same = s.wait.pid == pid && s.wait.sequence == sequence && s.wait.kind == kind && told;
     if (same) {
       s.wait.condemned = true;
-      strlcpy(s.verdict, detail, kVerdictBytes);
+      strlcpy(s.detail, detail, kDetailBytes);
     }
     return same;
   });

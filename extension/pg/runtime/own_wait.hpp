@@ -6,8 +6,8 @@
 //
 //   own_wait_begins(OwnWaitKind::kTag); PG: wait; own_wait_ends();      // always both; FATAL: own_wait_forget()
 //
-// runtime.verdict-of-one-wait: A verdict belongs to one wait, and goes with it: what comes next, the lock manager's own
-//     deadlock or the wait for the others to clean up, knows nothing of it.
+// runtime.condemned-for-one-wait: A condemnation belongs to one wait, and goes with it: what comes next, the lock
+//     manager's own deadlock or the wait for the others to clean up, knows nothing of it.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"
@@ -20,7 +20,7 @@ namespace gcl {
 
 enum class OwnWaitKind : uint8_t { kNone, kTag, kReplies, kDdlLock };
 
-inline constexpr uint32_t kVerdictBytes = 1024;
+inline constexpr uint32_t kDetailBytes = 1024;
 
 struct OwnParty {
   int pid;  // 0: none
@@ -55,13 +55,13 @@ void own_wait_goes_on() noexcept;  // the wait that ended last did not end after
 void own_ddl_transaction(uint64_t ddl_transaction, OwnParty works_for = {}) noexcept;  // 0: none any more
 // The process ends, or its slot had another one.
 void own_wait_forget() noexcept;
-// The transaction or savepoint is rolled back: a verdict that was not asked for goes with it.
+// The transaction or savepoint is rolled back: a condemnation that was not asked for goes with it.
 void own_wait_rolled_back() noexcept;
-// From _PG_init: puts verdicts into errors of the lock manager that pass no code of ours.
-void install_verdicts();
+// From _PG_init: puts the deadlock's detail into errors of the lock manager that pass no code of ours.
+void install_deadlock_details();
 // Raises 40P01 if this wait was condemned.
 void own_wait_check();
-// Puts the verdict into the ERROR that PostgreSQL's lock manager raised for it; false if there is none.
+// Puts the deadlock's detail into the ERROR that PostgreSQL's lock manager raised for it; false if there is none.
 bool own_wait_explain(ErrorData* error) noexcept;
 
 // --- the member worker ----------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ bool message_of(engine::DdlSlot slot, engine::DdlHolder owner, TimestampTz since
 bool in_doubt(engine::DdlSlot slot, engine::DdlHolder owner) {
   const uint64_t txn = slot.txn();
   return txn != 0 && !owner.is_heir() && ddl_channel().membership(owner.node()) == 0 &&
-         ddl_outcome(txn) == DdlOutcome::kRunning;
+         ddl_outcome(txn) == DdlOutcome::kUndecided;
 }
 
 // A row for each primary whose answer the transaction needs, or a single one.

@@ -64,8 +64,8 @@ TimestampTz first_long_wait(TimestampTz now) {
 }
 
 // The wait and its place in the queue are compared under the lock that guards both (pg_txn.wait-taken-from-queue).
-void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
-  const bool remote = verdict.victim.kind == WaitKind::kRemote;
+void end_wait_in_queue(PGPROC* proc, const engine::Deadlock& deadlock) {
+  const bool remote = deadlock.victim.kind == WaitKind::kRemote;
   LOCK* const lock = *const_cast<LOCK* const volatile*>(&proc->waitLock);
   if (lock == nullptr) return;
   const LOCKTAG tag = remote ? wait_tag(own_wait_of(uint32_t(proc->pgprocno)).remote.id) : lock->tag;
@@ -75,11 +75,11 @@ void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
   const OwnWait own = own_wait_of(uint32_t(proc->pgprocno));
   const OwnWaitKind kind = remote ? OwnWaitKind::kTag : OwnWaitKind::kNone;
   const LOCKTAG tag_now = remote ? wait_tag(own.remote.id) : tag;
-  const bool same = proc->pid == int(verdict.victim.process) && proc->waitStatus == PROC_WAIT_STATUS_WAITING &&
+  const bool same = proc->pid == int(deadlock.victim.process) && proc->waitStatus == PROC_WAIT_STATUS_WAITING &&
                     proc->waitLock != nullptr && memcmp(&proc->waitLock->tag, &tag, sizeof tag) == 0 &&
                     memcmp(&tag_now, &tag, sizeof tag) == 0 &&
-                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait;
-  if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, kind, own.sequence, verdict.detail.c_str())) {
+                    pg_atomic_read_u64(&proc->waitStart) == deadlock.victim.wait;
+  if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, kind, own.sequence, deadlock.detail.c_str())) {
     RemoveFromWaitQueue(proc, hash);
     SetLatch(&proc->procLatch);
   }
@@ -90,12 +90,13 @@ OwnWaitKind own_kind(WaitKind kind) {
   return kind == WaitKind::kDdlLock ? OwnWaitKind::kDdlLock : OwnWaitKind::kReplies;
 }
 
-void carry_out(const engine::DeadlockVerdict& verdict) {
-  const WaitRecord& victim = verdict.victim;
+void carry_out(const engine::Deadlock& deadlock) {
+  const WaitRecord& victim = deadlock.victim;
   if (victim.session >= ProcGlobal->allProcCount) return;
   PGPROC* proc = &ProcGlobal->allProcs[victim.session];
-  if (victim.kind == WaitKind::kRemote || victim.kind == WaitKind::kLock) return end_wait_in_queue(proc, verdict);
-  if (own_wait_condemn(victim.session, int(victim.process), own_kind(victim.kind), victim.wait, verdict.detail.c_str()))
+  if (victim.kind == WaitKind::kRemote || victim.kind == WaitKind::kLock) return end_wait_in_queue(proc, deadlock);
+  if (own_wait_condemn(victim.session, int(victim.process), own_kind(victim.kind), victim.wait,
+                       deadlock.detail.c_str()))
     ddl_wake_waits();
 }
 
@@ -134,8 +135,8 @@ TimestampTz DeadlockWatch::round() {
   TimestampTz due = kNever;
   bool asked = false;
   if (detector_.busy()) {
-    for (const engine::DeadlockVerdict& verdict : detector_.step(pool_.coherence_node().live(), now, &asked))
-      carry_out(verdict);
+    for (const engine::Deadlock& deadlock : detector_.step(pool_.coherence_node().live(), now, &asked))
+      carry_out(deadlock);
     if (!detector_.busy()) next_search_ = now + kPauseUs;
   }
   if (!detector_.busy()) {

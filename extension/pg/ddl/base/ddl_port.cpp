@@ -100,17 +100,18 @@ uint64_t ddl_raw_txn_id() {
   return until_done(nullptr, [] { return txns().id_for_write(); })->raw;
 }
 
-DdlOutcome ddl_outcome(uint64_t transaction) {
-  const engine::TxnStatus status = *until_done(nullptr, [=] { return txns().status(engine::TxnId{transaction}); });
-  if (status.running()) return DdlOutcome::kRunning;
+static DdlOutcome outcome_of(engine::TxnStatus status) {
+  if (status.running()) return DdlOutcome::kUndecided;
   return status.committed() ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
 }
 
-engine::DdlVerdict ddl_verdict(uint64_t transaction) noexcept {
+DdlOutcome ddl_outcome(uint64_t transaction) {
+  return outcome_of(*until_done(nullptr, [=] { return txns().status(engine::TxnId{transaction}); }));
+}
+
+DdlOutcome ddl_outcome_now(uint64_t transaction) noexcept {
   const auto status = txns().status(engine::TxnId{transaction});
-  if (!status) return engine::DdlVerdict::kUnknown;
-  if (status->running()) return engine::DdlVerdict::kUndecided;
-  return status->committed() ? engine::DdlVerdict::kCommitted : engine::DdlVerdict::kRolledBack;
+  return status ? outcome_of(*status) : DdlOutcome::kUnknown;
 }
 
 coherence::NodeInfo ddl_primary(coherence::NodeId node) noexcept { return node_pool()->coherence_node().info(node); }
@@ -175,7 +176,7 @@ DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit) {
     const auto committed = txns().decide_in_doubt(id, commit, record);
     if (committed) return *committed ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
     if (committed.error() == coherence::Errc::kNotFound || unjournaled != coherence::Errc::kOk)
-      return DdlOutcome::kRunning;
+      return DdlOutcome::kUndecided;
     return committed.error();
   });
   if (unjournaled != coherence::Errc::kOk) raise_unjournaled(unjournaled, problem);
@@ -209,7 +210,7 @@ void ddl_waits_for_lock(engine::DdlHolder holder) {
 }
 void ddl_still_waits() noexcept { own_wait_goes_on(); }
 void ddl_waits_no_more() noexcept { own_wait_ends(); }
-void ddl_check_verdict() { own_wait_check(); }
+void ddl_check_wait() { own_wait_check(); }
 void ddl_in_transaction(uint64_t transaction) noexcept {
   own_ddl_transaction(transaction);
   if (transaction != 0) tell_member();

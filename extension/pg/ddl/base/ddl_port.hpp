@@ -13,7 +13,7 @@
 
 namespace gcl {
 
-enum class DdlOutcome : uint8_t { kRunning, kCommitted, kRolledBack };  // running: active, or in doubt
+using engine::DdlOutcome;
 
 bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
 bool ddl_pool_fenced() noexcept;
@@ -51,8 +51,8 @@ void ddl_statement_begins();  // its time, in REPEATABLE READ
 // The id of this transaction in the cluster's status log; assigned now if it has none.
 uint64_t ddl_raw_txn_id();
 DdlOutcome ddl_outcome(uint64_t transaction);
-// Raises nothing, and waits for no page.
-engine::DdlVerdict ddl_verdict(uint64_t transaction) noexcept;
+// The same, but raises nothing and waits for no page; kUnknown: not known now.
+DdlOutcome ddl_outcome_now(uint64_t transaction) noexcept;
 
 coherence::NodeInfo ddl_primary(coherence::NodeId node) noexcept;
 // How many transactions of a primary that is away only its own server can decide (txn.in-doubt-until-back).
@@ -60,7 +60,7 @@ size_t ddl_in_doubt(coherence::NodeId node);
 bool ddl_is_in_doubt(engine::TxnId id);
 // Of all primaries that are not there; what can be decided of dead ones is, before they are counted.  *node: of one.
 size_t ddl_undecided(coherence::NodeId* node);
-// What it is then; kRunning: it is not in doubt, or its primary is there.
+// What it is then; kUndecided: it is not in doubt, or its primary is there.
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit);
 // For the pool's journal: that this is the number of the node's life, in a moment.  ERROR: it cannot be written.
 void ddl_note_life(coherence::NodeId, uint64_t life);
@@ -74,12 +74,12 @@ void ddl_while_dead(Change change) {
 }
 
 // Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  A wait that
-// is to give way ends in ddl_check_verdict(), by 40P01.
+// is to give way ends in ddl_check_wait(), by 40P01.
 void ddl_waits_for_replies();
 void ddl_waits_for_lock(engine::DdlHolder holder);
 void ddl_still_waits() noexcept;  // after ddl_waits_no_more(): for what it did before
 void ddl_waits_no_more() noexcept;
-void ddl_check_verdict();
+void ddl_check_wait();
 void ddl_in_transaction(uint64_t transaction) noexcept;  // as its coordinator; 0: in none any more
 void ddl_works_for(uint64_t transaction, uint8_t coordinator, uint32_t pid) noexcept;  // as apply worker
 

@@ -38,9 +38,9 @@ void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
   *seen = {holder, true};
   PG_TRY();
   {
-    ddl_check_verdict();
+    ddl_check_wait();
     sleep_until_wakeup(WaitEvent::kDdlLock, ms);
-    ddl_check_verdict();
+    ddl_check_wait();
   }
   PG_FINALLY();
   { ddl_waits_no_more(); }

@@ -129,7 +129,7 @@ void DdlOutbox::wait_answered(bool raise_failure) {
   prepare_for_wakeup();
   while (!answered(raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
-    ddl_check_verdict();
+    ddl_check_wait();
     woken = sleep_until_wakeup(WaitEvent::kDdlAnswers);
   }
   count_if_late(woken);

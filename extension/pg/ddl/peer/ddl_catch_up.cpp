@@ -48,7 +48,7 @@ static void apply_behind(uint64_t position, uint64_t begins, const char* history
     if (head.coordinator == ddl_node()) return true;
     const DdlOutcome status = ddl_outcome(entry.txn);
     if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records, has_gone);
-    return status != DdlOutcome::kRunning;
+    return status != DdlOutcome::kUndecided;
   });
 }
 

@@ -18,7 +18,7 @@ using coherence::NodeSet;
 
 class Host final : public engine::DdlRepairHost {
  public:
-  engine::DdlVerdict verdict(uint64_t txn) noexcept override { return ddl_verdict(txn); }
+  engine::DdlOutcome outcome(uint64_t txn) noexcept override { return ddl_outcome_now(txn); }
   // The launchers stop a worker that is at work for it.
   void posted(int slot, NodeSet to) noexcept override {
     ddl_wake_slot(slot, to);

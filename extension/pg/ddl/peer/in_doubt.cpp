@@ -41,7 +41,7 @@ void resolve_in_doubt(int node, uint64_t sequence, bool commit) {
   const bool ddl = is_ddl(id);
   if (ddl) end_life_of(away.value);  // ddl.doubt-decided-without-it: before
   const DdlOutcome outcome = ddl_decide_in_doubt(id, commit);
-  if (outcome == DdlOutcome::kRunning) refuse(id, ddl_primary(away).serves());
+  if (outcome == DdlOutcome::kUndecided) refuse(id, ddl_primary(away).serves());
   const bool committed = outcome == DdlOutcome::kCommitted;
   ereport(LOG, (errmsg("gcl: transaction %llu of primary %d, which was in doubt, is %s", (unsigned long long)sequence,
                        node, name_of(committed))));

@@ -112,7 +112,7 @@ uint64_t applied_here(uint64_t said) {
     StringInfoData body{};
     if (at.number > said && read_entry(at, &body)) {
       const DdlOutcome status = ddl_outcome(at.txn);
-      if (status == DdlOutcome::kRunning) break;
+      if (status == DdlOutcome::kUndecided) break;
       if (status == DdlOutcome::kCommitted) open = after_entry(open, at, read_log_head(&body));
     }
     if (body.data != nullptr) pfree(body.data);

@@ -15,9 +15,9 @@ class AdmissionTest : public ::testing::Test {
     return *links.back();
   }
   Refusal refusal(const Hello& greeting) const {
-    const Admission::Verdict verdict = admission.judge(greeting);
-    EXPECT_EQ(verdict.refusal == Refusal::kNone, verdict.reason[0] == 0);
-    return verdict.refusal;
+    const Admission::Decision decision = admission.judge(greeting);
+    EXPECT_EQ(decision.refusal == Refusal::kNone, decision.reason[0] == 0);
+    return decision.refusal;
   }
 
   const Who self = Who::memory_node(MemoryNodeId{0}, 100);
@@ -62,9 +62,9 @@ TEST_F(AdmissionTest, AStartHasAnotherLinkWhereItIsLetWhenTheLastOneHasNoConnect
   ASSERT_TRUE(link.attach(hello(node), 1));
   EXPECT_EQ(lets.judge(hello(node, 2)).refusal, Refusal::kHadItsLink) << "it is connected";
   link.detach("the test's", 2);
-  const Admission::Verdict verdict = lets.judge(hello(node, 2));
-  EXPECT_EQ(verdict.refusal, Refusal::kNone);
-  EXPECT_EQ(verdict.replaced, &link);
+  const Admission::Decision decision = lets.judge(hello(node, 2));
+  EXPECT_EQ(decision.refusal, Refusal::kNone);
+  EXPECT_EQ(decision.replaced, &link);
   lets.over(link);
   EXPECT_EQ(lets.judge(hello(node, 2)).refusal, Refusal::kNone);
   EXPECT_EQ(lets.judge(hello(Who::node(NodeId{3}, 16), 2)).refusal, Refusal::kOlder);
@@ -83,9 +83,9 @@ TEST_F(AdmissionTest, OfMemoryNodesNoStartIsOlderAndNoneReplacesWhatIsConnected)
   ASSERT_TRUE(link.attach(hello(one), 1));
   ASSERT_TRUE(link.connected());
   for (const uint64_t start : {1001, 999}) {
-    const Admission::Verdict verdict = admission.judge(hello(Who::memory_node(MemoryNodeId{1}, start), 2));
-    EXPECT_EQ(verdict.refusal, Refusal::kHadItsLink);
-    EXPECT_STREQ(verdict.reason, "memory node 1 (start 1000) is here");
+    const Admission::Decision decision = admission.judge(hello(Who::memory_node(MemoryNodeId{1}, start), 2));
+    EXPECT_EQ(decision.refusal, Refusal::kHadItsLink);
+    EXPECT_STREQ(decision.reason, "memory node 1 (start 1000) is here");
   }
 }
 

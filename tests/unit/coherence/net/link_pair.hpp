@@ -141,9 +141,9 @@ class LinkPair {
     const Status read =
         read_hello(std::span<const std::byte, kHelloBytes>(hello_.data(), kHelloBytes), &hello, &problem);
     ASSERT_TRUE(read.ok()) << problem.text;
-    const Admission::Verdict verdict = admission.judge(hello);
-    if (verdict.refusal != Refusal::kNone) return refuse(verdict.refusal, verdict.reason);
-    if (!verdict.link) {
+    const Admission::Decision decision = admission.judge(hello);
+    if (decision.refusal != Refusal::kNone) return refuse(decision.refusal, decision.reason);
+    if (!decision.link) {
       b = Link::accepting({settings_.acceptor, hello.from, kCluster, hello.link, settings_.window, settings_.times},
                           now);
       admission.begun(*b);

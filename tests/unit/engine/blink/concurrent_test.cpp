@@ -88,10 +88,10 @@ TEST_F(BlinkCluster, AscendingKeysFromAllNodesMeetAtTheLastLeaf) {
 class Rows final : public UniqueProbe {
  public:
   Rows(uint64_t dead, uint32_t seed) : dead_(dead), random_(seed) {}
-  Result<Verdict> probe(const Entry& entry) override {
-    if (random_() % 16 == 0) return Verdict::kAgain;
+  Result<ProbeResult> probe(const Entry& entry) override {
+    if (random_() % 16 == 0) return ProbeResult::kAgain;
     if (random_() % 8 == 0) std::this_thread::yield();
-    return gcl_test::number_of(entry.tid) < dead_ ? Verdict::kFree : Verdict::kConflict;
+    return gcl_test::number_of(entry.tid) < dead_ ? ProbeResult::kFree : ProbeResult::kConflict;
   }
 
  private:
@@ -134,9 +134,9 @@ TEST_F(BlinkCluster, AUniqueKeyWithManyDeadEntriesIsAcceptedOnce) {
     std::mt19937 random(gcl_test::seed(t));
     class Dead final : public UniqueProbe {
      public:
-      Result<Verdict> probe(const Entry& entry) override {
-        return entry.tid.block >= kLive / 200 + 1 || gcl_test::number_of(entry.tid) % 2 == 1 ? Verdict::kConflict
-                                                                                             : Verdict::kFree;
+      Result<ProbeResult> probe(const Entry& entry) override {
+        return entry.tid.block >= kLive / 200 + 1 || gcl_test::number_of(entry.tid) % 2 == 1 ? ProbeResult::kConflict
+                                                                                             : ProbeResult::kFree;
       }
     } rows;
     for (uint64_t i = 0; i < kKeys; ++i) {

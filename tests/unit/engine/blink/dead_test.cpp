@@ -40,22 +40,22 @@ class DeadEntriesLeave : public ::testing::Test {
 // All rows are of one kind, but for those said to live.
 class Probe final : public UniqueProbe {
  public:
-  explicit Probe(Verdict verdict) : verdict_(verdict) {}
-  Result<Verdict> probe(const Entry& entry) override {
+  explicit Probe(ProbeResult result) : result_(result) {}
+  Result<ProbeResult> probe(const Entry& entry) override {
     ++probes;
-    return live.valid() && entry.tid == live ? Verdict::kConflict : verdict_;
+    return live.valid() && entry.tid == live ? ProbeResult::kConflict : result_;
   }
   uint64_t probes = 0;
   Tid live;
 
  private:
-  Verdict verdict_;
+  ProbeResult result_;
 };
 
 TEST_F(DeadEntriesLeave, AUniqueCheckDoesNotMeetThemAgainAndAgain) {
   constexpr uint64_t kTimes = 3000;
   const TestKey key{7, "key"};
-  Probe dead(Verdict::kDead);
+  Probe dead(ProbeResult::kDead);
   for (uint64_t i = 0; i < kTimes; ++i) {
     auto done = put(tree(), *session_, compare_, key, tid_of(i), Unique::kCheck, &dead);
     ASSERT_TRUE(done.ok() && done->inserted);
@@ -68,7 +68,7 @@ TEST_F(DeadEntriesLeave, AUniqueCheckDoesNotMeetThemAgainAndAgain) {
 TEST_F(DeadEntriesLeave, ThoseThatSomebodyMaySeeStay) {
   constexpr uint64_t kTimes = 600;  // more than a leaf
   const TestKey key{7, "key"};
-  Probe free(Verdict::kFree);
+  Probe free(ProbeResult::kFree);
   for (uint64_t i = 0; i < kTimes; ++i)
     ASSERT_TRUE(put(tree(), *session_, compare_, key, tid_of(i), Unique::kCheck, &free)->inserted);
   EXPECT_EQ(sound(tree(), *session_).entries, kTimes);
@@ -78,10 +78,10 @@ TEST_F(DeadEntriesLeave, ThoseThatSomebodyMaySeeStay) {
 TEST_F(DeadEntriesLeave, NothingElseGoesWithThemAndAConflictIsFoundAllTheSame) {
   constexpr uint64_t kEach = 1500;
   const TestKey keys[] = {{6, "left"}, {7, "key"}, {8, "right"}};
-  Probe none(Verdict::kFree);
+  Probe none(ProbeResult::kFree);
   for (uint64_t i = 0; i < 3 * kEach; ++i)
     ASSERT_TRUE(put(tree(), *session_, compare_, keys[i % 3], tid_of(i), Unique::kNo, nullptr)->inserted);
-  Probe dead(Verdict::kDead);
+  Probe dead(ProbeResult::kDead);
   dead.live = tid_of(1 + 3 * (kEach - 10));
   auto refused = put(tree(), *session_, compare_, keys[1], tid_of(9000), Unique::kCheck, &dead);
   ASSERT_TRUE(refused.ok());
@@ -118,7 +118,7 @@ TEST_F(DeadEntriesLeave, AScanThatStandsInTheirLeafGoesOn) {
     ASSERT_TRUE(*scan->next(entry));
     stayed += gcl_test::KeyView(entry.key).key() == staying;
   }
-  Probe dead(Verdict::kDead);
+  Probe dead(ProbeResult::kDead);
   ASSERT_TRUE(put(tree(), *session_, compare_, dying, tid_of(90000), Unique::kCheck, &dead)->inserted);
   EXPECT_LT(sound(tree(), *session_).entries, kEach + 100);
   auto back = std::make_unique<Scan>(*scan);
@@ -254,11 +254,11 @@ TEST(DeadEntriesCluster, OneKeyHasOneOwnerWhileTheDeadAreErased) {
       class Lives final : public UniqueProbe {
        public:
         explicit Lives(std::vector<std::atomic<int>>& all) : all_(all) {}
-        Result<Verdict> probe(const Entry& entry) override {
+        Result<ProbeResult> probe(const Entry& entry) override {
           ++probes;
           const int row = all_[gcl_test::number_of(entry.tid)].load();
           if (row == kRunning) std::this_thread::yield();
-          return row == kDead ? Verdict::kDead : row == kLive ? Verdict::kConflict : Verdict::kAgain;
+          return row == kDead ? ProbeResult::kDead : row == kLive ? ProbeResult::kConflict : ProbeResult::kAgain;
         }
         uint64_t probes = 0;
 

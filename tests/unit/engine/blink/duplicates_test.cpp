@@ -31,18 +31,18 @@ Range equal_to(const Search& search) {
 // Each probe does something in between, and says what it was told to.
 class BusyProbe final : public UniqueProbe {
  public:
-  explicit BusyProbe(Verdict verdict) : verdict_(verdict) {}
-  Result<Verdict> probe(const Entry& entry) override {
+  explicit BusyProbe(ProbeResult result) : result_(result) {}
+  Result<ProbeResult> probe(const Entry& entry) override {
     if (++probes > probes_max) return Errc::kInterrupted;
     if (meanwhile) meanwhile();
-    return living.valid() && !(entry.tid < living) ? Verdict::kConflict : verdict_;
+    return living.valid() && !(entry.tid < living) ? ProbeResult::kConflict : result_;
   }
   std::function<void()> meanwhile;
   Tid living;  // and all behind it
   uint64_t probes = 0, probes_max = 20000;
 
  private:
-  Verdict verdict_;
+  ProbeResult result_;
 };
 
 class Duplicates : public ::testing::Test {
@@ -146,7 +146,7 @@ TEST_F(Duplicates, OthersKeysInTheGateDoNotMakeACheckStartAgain) {
   constexpr uint64_t kDead = 100;
   for (uint64_t i = 0; i < kDead; ++i) insert(*session_, kKey, i);
   uint64_t serial = 10000;
-  BusyProbe probe(Verdict::kFree);
+  BusyProbe probe(ProbeResult::kFree);
   probe.meanwhile = [&] {
     const uint64_t n = serial++;
     insert(*other_, {n % 2 == 0 ? 6u : 8u, "beside"}, n);
@@ -161,7 +161,7 @@ TEST_F(Duplicates, OthersKeysInTheGateDoNotMakeACheckStartAgain) {
 TEST_F(Duplicates, AConflictThatWasMetIsStillReportedAfterwards) {
   for (uint64_t i = 0; i < 20; ++i) insert(*session_, kKey, i);
   uint64_t serial = 10000;
-  BusyProbe probe(Verdict::kFree);
+  BusyProbe probe(ProbeResult::kFree);
   probe.living = tid_of(15);
   probe.meanwhile = [&] { insert(*other_, {6, "beside"}, serial++); };
   auto done = gcl_test::put(tree(), *session_, compare_, kKey, tid_of(100), Unique::kPartial, &probe);
@@ -179,7 +179,7 @@ TEST_F(Duplicates, ANewcomerIsShownToTheCheckThatHadBegun) {
         constexpr uint64_t kFirst = 1000;
         for (uint64_t i = 0; i < dead; ++i) insert(*session_, kKey, kFirst + i);
         insert(*session_, {8, "right"}, 9000);
-        BusyProbe probe(Verdict::kFree), nobody(Verdict::kFree);
+        BusyProbe probe(ProbeResult::kFree), nobody(ProbeResult::kFree);
         nobody.probes_max = newcomers * (dead + newcomers);
         Tid last{};
         probe.meanwhile = [&] {
@@ -195,11 +195,11 @@ TEST_F(Duplicates, ANewcomerIsShownToTheCheckThatHadBegun) {
          public:
           Living(BusyProbe& busy, const Tid& from, uint64_t first, uint64_t count)
               : busy_(busy), from_(from), first_(first), count_(count) {}
-          Result<Verdict> probe(const Entry& entry) override {
+          Result<ProbeResult> probe(const Entry& entry) override {
             auto said = busy_.probe(entry);
             if (!said.ok() || !from_.valid()) return said;
             const uint64_t n = gcl_test::number_of(entry.tid);
-            return n < first_ || n >= first_ + count_ ? Verdict::kConflict : Verdict::kFree;
+            return n < first_ || n >= first_ + count_ ? ProbeResult::kConflict : ProbeResult::kFree;
           }
 
          private:

@@ -52,8 +52,8 @@ class Condemned final : public TidPredicate {
 class MortalProbe final : public UniqueProbe {
  public:
   explicit MortalProbe(const MortalRows& rows) : rows_(rows) {}
-  Result<Verdict> probe(const Entry& entry) override {
-    return rows_.dead(gcl_test::number_of(entry.tid)) ? Verdict::kFree : Verdict::kConflict;
+  Result<ProbeResult> probe(const Entry& entry) override {
+    return rows_.dead(gcl_test::number_of(entry.tid)) ? ProbeResult::kFree : ProbeResult::kConflict;
   }
 
  private:

@@ -81,14 +81,14 @@ class DdlDeaths : public DdlRepairTest {
     if (!lone && !say(DdlKind::kStatement)) return false;
     it.slot.set_txn(kTxn);
     if (dead() || !say(lone ? DdlKind::kLast : DdlKind::kPrepare)) return false;
-    host_.said = other_host_.said = DdlVerdict::kCommitted;
+    host_.said = other_host_.said = DdlOutcome::kCommitted;
     if (!say(DdlKind::kCommit)) return false;
     it.end();
     return !dead();
   }
   // After any number of operations the coordinator dies, and after any number of its own the first heir.
   void check(int operations, int of_heir, bool lone, bool* coordinator_ends, bool* heir_ends) {
-    host_.said = other_host_.said = DdlVerdict::kRolledBack;
+    host_.said = other_host_.said = DdlOutcome::kRolledBack;
     for (Participant& one : participants_) one.commits = one.rollbacks = 0;
     Process coordinator(*this, id(5), operations);
     *coordinator_ends = transaction(coordinator, lone);
@@ -112,7 +112,7 @@ class DdlDeaths : public DdlRepairTest {
     expect_ended();
   }
   void expect_ended() {
-    const bool committed = host_.said == DdlVerdict::kCommitted;
+    const bool committed = host_.said == DdlOutcome::kCommitted;
     for (Participant& one : participants_) {
       EXPECT_FALSE(one.open());
       EXPECT_EQ(one.commits, committed ? 1 : 0);

@@ -17,14 +17,14 @@ using coherence::NodeSet;
 using engine::DdlHeader;
 using engine::DdlHolder;
 using engine::DdlKind;
+using engine::DdlOutcome;
 using engine::DdlRepair;
-using engine::DdlVerdict;
 
 inline constexpr uint64_t kTxn = 4711;
 
 class Host final : public engine::DdlRepairHost {
  public:
-  DdlVerdict verdict(uint64_t txn) noexcept override {
+  DdlOutcome outcome(uint64_t txn) noexcept override {
     EXPECT_EQ(txn, kTxn);
     return said;
   }
@@ -33,7 +33,7 @@ class Host final : public engine::DdlRepairHost {
     last_to = to;
   }
   void freed() noexcept override { ++wakes; }
-  DdlVerdict said = DdlVerdict::kRolledBack;
+  DdlOutcome said = DdlOutcome::kRolledBack;
   int posts = 0, wakes = 0;
   NodeSet last_to;
 };
@@ -148,7 +148,7 @@ class DdlRepairTest : public testing::Test {
       it.post(DdlKind::kLast);
     });
     for (int n : {0, 1}) (void)channel(n).slot(0).acknowledge(1, true, {});
-    host_.said = DdlVerdict::kUndecided;
+    host_.said = DdlOutcome::kUndecided;
   }
 
   gcl_test::Cluster cluster_;

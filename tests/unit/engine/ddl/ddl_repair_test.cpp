@@ -47,7 +47,7 @@ TEST_F(DdlRepairTest, ATransactionThatHasCommittedIsCommittedEverywhere) {
     it.slot.set_txn(kTxn);
     it.post(DdlKind::kPrepare);
   });
-  host_.said = DdlVerdict::kCommitted;
+  host_.said = DdlOutcome::kCommitted;
   DdlRepair heir = repair(1, host_);
   heir.take_over(NodeSet::of(id(2)));
   EXPECT_FALSE(heir.tend());
@@ -74,11 +74,11 @@ TEST_F(DdlRepairTest, WhatIsInDoubtStaysUntilItIsDecided) {
   // The node comes back, and says what became of it.
   comes_back(2);
   DdlRepair back = repair(2, other_host_);
-  other_host_.said = DdlVerdict::kUndecided;
+  other_host_.said = DdlOutcome::kUndecided;
   back.take_over_former_life();
   EXPECT_TRUE(back.tend());
   EXPECT_TRUE(holder_of_lock().held());
-  other_host_.said = DdlVerdict::kCommitted;
+  other_host_.said = DdlOutcome::kCommitted;
   back.take_over_former_life();
   EXPECT_FALSE(back.tend());
   EXPECT_EQ(channel(1).slot(0).newest().kind(), DdlKind::kCommit);
@@ -95,7 +95,7 @@ TEST_F(DdlRepairTest, WhatIsDecidedWhileItsNodeIsAwayIsEndedByOneOfTheOthers) {
   heir.take_over_decided(absent);
   EXPECT_TRUE(heir.tend());
   EXPECT_TRUE(holder_of_lock().held()) << "it is still in doubt";
-  host_.said = DdlVerdict::kRolledBack;
+  host_.said = DdlOutcome::kRolledBack;
   heir.take_over_decided([](coherence::NodeId) { return false; });
   EXPECT_TRUE(heir.tend()) << "its node is there, and is the heir itself";
   heir.take_over_decided(absent);
@@ -115,7 +115,7 @@ TEST_F(DdlRepairTest, LocksOfAnAbsentNodeThatNothingKeepsAreFreed) {
     ASSERT_TRUE(it.begin());
     it.slot.set_txn(kTxn);
   });
-  host_.said = DdlVerdict::kUndecided;
+  host_.said = DdlOutcome::kUndecided;
   DdlRepair heir = repair(0, host_);
   const auto absent = [](coherence::NodeId node) { return node == id(2); };
   heir.take_over_decided(absent);
@@ -132,7 +132,7 @@ TEST_F(DdlRepairTest, AnEndThatTheDeadHasPostedIsNotPostedAgain) {
     it.post(DdlKind::kPrepare);
     it.post(DdlKind::kCommit);
   });
-  host_.said = DdlVerdict::kCommitted;
+  host_.said = DdlOutcome::kCommitted;
   (void)channel(0).slot(0).acknowledge(2, true, {});
   DdlRepair heir = repair(0, host_);
   heir.take_over(NodeSet::of(id(2)));

@@ -14,8 +14,8 @@
 
 namespace {
 
+using engine::Deadlock;
 using engine::DeadlockDetector;
-using engine::DeadlockVerdict;
 using engine::WaitKind;
 using engine::WaitRecord;
 using engine::WaitRegistry;
@@ -244,13 +244,13 @@ TEST(WaitRegistry, ANodeThatDiesWhileItWritesLeavesTheListBefore) {
 struct Pair {
   Pair() : cluster({.nodes = 2}), one(cluster, 0), two(cluster, 1) {}
   // Both answer, both step; what they decided.
-  std::vector<DeadlockVerdict> round(int64_t now) {
+  std::vector<Deadlock> round(int64_t now) {
     one.answer();
     two.answer();
-    std::vector<DeadlockVerdict> all;
+    std::vector<Deadlock> all;
     for (Node* node : {&one, &two}) {
       bool asked = false;
-      for (DeadlockVerdict& v : node->detector.step(kBoth, now, &asked)) all.push_back(v);
+      for (Deadlock& deadlock : node->detector.step(kBoth, now, &asked)) all.push_back(deadlock);
     }
     return all;
   }
@@ -270,9 +270,9 @@ TEST(DeadlockDetector, ACycleOfTwoNodesHasOneVictim) {
   pair.two.waits = {remote(1, 8, 7, 200)};
   pair.start(kNow);
   EXPECT_TRUE(pair.round(kNow).empty());  // the first round proves nothing yet
-  const auto verdicts = pair.round(kNow);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].victim.waiter_txn, 8u);
+  const auto deadlocks = pair.round(kNow);
+  ASSERT_EQ(deadlocks.size(), 1u);
+  EXPECT_EQ(deadlocks[0].victim.waiter_txn, 8u);
   EXPECT_FALSE(pair.one.detector.busy() || pair.two.detector.busy());
 }
 

@@ -28,14 +28,14 @@ constexpr Checkers only(Checker c) { return Checkers{1} << int(c); }
 inline constexpr Checkers kAllCheckers = ~Checkers{0};
 
 // Of the run under way.
-struct Verdict {
+struct Findings {
   Checkers listened_to = kAllCheckers;
   bool failed = false;
   bool over = false;  // the run ends here, failed or not
   Checker checker = Checker::kProduct;
   std::string text;
 };
-extern Verdict verdict;
+extern Findings findings;
 
 // Records an objection and ends the run: does not return into a fiber, unless this checker is switched off.
 [[gnu::format(printf, 2, 3)]] void object(Checker, const char* format, ...);

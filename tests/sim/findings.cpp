@@ -1,4 +1,4 @@
-#include "verdict.hpp"
+#include "findings.hpp"
 
 #include <cstdarg>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 namespace sim {
 
-Verdict verdict;
+Findings findings;
 
 const char* checker_name(Checker checker) {
   static constexpr const char* kNames[] = {"",         "exclusion", "last write", "history", "rest", "fairness",
@@ -19,15 +19,15 @@ const char* checker_name(Checker checker) {
 namespace {
 
 void record(Checker checker, const char* format, va_list arguments) {
-  if (verdict.failed || !(verdict.listened_to & only(checker))) return;
+  if (findings.failed || !(findings.listened_to & only(checker))) return;
   char text[600];
   vsnprintf(text, sizeof text, format, arguments);
-  verdict.failed = verdict.over = true;
-  verdict.checker = checker;
-  verdict.text = text;
+  findings.failed = findings.over = true;
+  findings.checker = checker;
+  findings.text = text;
   if (const Scheduler* s = scheduler())
-    verdict.text += " (node " + std::to_string(s->node()) + ", fiber " + std::to_string(s->fiber()) + ", at " +
-                    std::to_string(s->now()) + " ns)";
+    findings.text += " (node " + std::to_string(s->node()) + ", fiber " + std::to_string(s->fiber()) + ", at " +
+                     std::to_string(s->now()) + " ns)";
 }
 
 void end_fiber() {
@@ -42,7 +42,7 @@ void object(Checker checker, const char* format, ...) {
   va_start(arguments, format);
   record(checker, format, arguments);
   va_end(arguments);
-  if (verdict.failed && scheduler() && scheduler()->in_fiber()) end_fiber();
+  if (findings.failed && scheduler() && scheduler()->in_fiber()) end_fiber();
 }
 
 void give_up(Checker checker, const char* format, ...) {
@@ -54,7 +54,7 @@ void give_up(Checker checker, const char* format, ...) {
     abort();
   }
   va_end(arguments);
-  verdict.over = true;
+  findings.over = true;
   end_fiber();
   abort();
 }
