@@ -19,7 +19,8 @@
 #include "coherence/region/pool_lock.hpp"
 #include "coherence/region/region_file.hpp"
 #include "coherence/region/saved_file.hpp"
-#include "coherence/transport/shm/fence.hpp"
+#include "coherence/region/table_changes.hpp"
+#include "coherence/transport/shm/deaths.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
@@ -135,8 +136,8 @@ Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& file
   if (use == Use::kOpen || !some_serve(*pool, true)) (void)look_for_dead(*pool);
   if (use == Use::kServe && some_serve(*pool, false))
     return problem->set(Errc::kBusy, "nodes of this machine are in pool %s", files.path);
-  if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
+  if (const TableChanges table(pool->table(), pool->nodes_max()); table.fenced())
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, table.fence_reason());
   if (use == Use::kOpen) pool->remove_uncounted();  // another process may be about to serve it
   return pool;
 }

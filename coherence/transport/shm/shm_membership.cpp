@@ -10,7 +10,7 @@
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/region/pool_header.hpp"
-#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/deaths.hpp"
 
 namespace coherence {
 namespace {
@@ -112,7 +112,7 @@ Result<uint64_t> ShmMembership::reserve(NodeId id, Problem* problem) {
   if (!fenced && NodeInfo{.state = state}.dead())
     return problem->set(Errc::kUnrepaired, "node %d has died, and is not repaired yet", id.value);
   if (!fenced && there && joined_by_us(entry) && !repairs_deaths())
-    fence_pool(pool_, "a node joined again without having left: its server restarted after a crash");
+    changes_.fence("a node joined again without having left: its server restarted after a crash");
   if (fenced || (there && joined_by_us(entry) && !repairs_deaths()))
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool_.path(), fence_reason());
   if (there) return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, entry.pid.load());

@@ -9,7 +9,7 @@
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/region/node_table.hpp"
-#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/deaths.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
@@ -161,7 +161,7 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNoNodeThatLives) {
     ASSERT_TRUE(gcl_test::eventually([&] { return beats() != last || waitpid(worker, nullptr, WNOHANG) != 0; }));
     last = beats();
   }
-  EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << fence_reason(MappedPool::of(*pool));
+  EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << MappedPool::of(*pool).table().fence_reason;
   kill(worker, SIGKILL);
   EXPECT_TRUE(gcl_test::eventually([&] { return is_dead(1); }));
   waitpid(worker, nullptr, 0);
@@ -187,7 +187,7 @@ TEST_F(Deaths, AToolWithoutDescriptorsDoesNotTakeThePoolForUnclean) {
                    (seen == LocalPool::Condition::kDamaged && strstr(problem.text, strerror(EMFILE))));
       CHILD_VERIFY(free < 4 || seen == LocalPool::Condition::kInUse);
     }))) << free;
-    EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << fence_reason(MappedPool::of(*pool));
+    EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << MappedPool::of(*pool).table().fence_reason;
   }
 }
 

@@ -10,7 +10,6 @@
 #include "coherence/inspect/flight_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
 #include "coherence/region/memory_file.hpp"
-#include "coherence/transport/shm/fence.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"

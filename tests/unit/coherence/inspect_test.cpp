@@ -2,7 +2,7 @@
 #include "cluster.hpp"
 #include "coherence/inspect/arena_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
-#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/deaths.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"

@@ -12,7 +12,6 @@
 #include "coherence/member/arena.hpp"
 #include "coherence/region/node_table.hpp"
 #include "coherence/region/pool_lock.hpp"
-#include "coherence/transport/shm/fence.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"

@@ -1,5 +1,5 @@
-// Which nodes have died, and the fence that goes up then: what the node table and the locks of the arenas' files say,
-// for nodes and for processes that only open the pool.  Rules: node.* in member/node.hpp.
+// Which nodes have died: what the node table and the locks of the arenas' files say, for nodes and for processes that
+// only open the pool.  Rules: node.* in member/node.hpp.
 #pragma once
 
 #include "coherence/base/ids.hpp"
@@ -10,8 +10,6 @@ class MappedPool;
 
 // Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
 bool died(const MappedPool& pool, NodeId n) noexcept;
-void fence_pool(const MappedPool& pool, const char* reason) noexcept;
-const char* fence_reason(const MappedPool& pool) noexcept;  // REQUIRES: the pool is fenced
 // Looks at every node in the table (but `self`).  Where one died, the pool is fenced, or, where deaths are repaired,
 // the node counts as dead once no process of it is left (repair.death-is-over).
 struct Deceased {

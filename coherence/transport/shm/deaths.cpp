@@ -1,4 +1,4 @@
-#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/deaths.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,10 +13,11 @@
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
+namespace {
 
 // Whether the process that joined is gone, its number perhaps another's by now.  What cannot be told is no death
 // (node.certain-death-only).
-static bool joiner_gone(const NodeEntry& e) noexcept {
+bool joiner_gone(const NodeEntry& e) noexcept {
   const uint64_t its_namespace = e.pid_namespace.load(std::memory_order_relaxed);
   if (its_namespace == 0 || its_namespace != pid_namespace()) return false;
   const ProcessSight seen = look_at_process(e.pid.load(std::memory_order_relaxed));
@@ -24,8 +25,6 @@ static bool joiner_gone(const NodeEntry& e) noexcept {
   return seen.is == ProcessSight::Is::kGone ||
          (seen.is == ProcessSight::Is::kThere && start != 0 && seen.start != start);
 }
-
-namespace {
 
 enum class Lock : uint8_t { kHeld, kFree, kNoFile };
 
@@ -60,14 +59,6 @@ bool died(const MappedPool& pool, NodeId n) noexcept {
   return look_at_lock(pool, n, incarnation) != Lock::kHeld && still_there();
 }
 
-void fence_pool(const MappedPool& pool, const char* reason) noexcept {
-  TableChanges(pool.table(), pool.nodes_max()).fence(reason);
-}
-
-const char* fence_reason(const MappedPool& pool) noexcept {
-  return TableChanges(pool.table(), pool.nodes_max()).fence_reason();
-}
-
 Deceased look_for_dead(const MappedPool& pool, NodeId self) noexcept {
   NodeTable& table = pool.table();
   TableChanges changes(table, pool.nodes_max());
@@ -93,7 +84,7 @@ Deceased look_for_dead(const MappedPool& pool, NodeId self) noexcept {
     char reason[160];
     snprintf(reason, sizeof reason, "node %u (incarnation %llu, pid %d) ended without leaving the pool", n,
              static_cast<unsigned long long>(incarnation), e.pid.load());
-    fence_pool(pool, reason);
+    changes.fence(reason);
   }
   found.fenced = changes.fenced();
   return found;
