@@ -16,11 +16,11 @@
 #include <span>
 #include <vector>
 
-#include "extension/engine/heap/decision_wait.hpp"
 #include "extension/engine/heap/heap_page.hpp"
 #include "extension/engine/heap/lock_cells.hpp"
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
+#include "extension/engine/heap/rereads.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/heap/row_queue.hpp"
 #include "extension/engine/heap/visibility.hpp"
@@ -318,15 +318,15 @@ class Heap {
   Result<UpdateCheck> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
-  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,
+  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Rereads& reads,
                             TxnId* running);
   Result<RowRead> read_versions(const bufmgr::OptimisticGuard& page, Tid tid, bool chain, const Snapshot& snapshot,
-                                std::byte* to, RowReads& reads, TxnId* running);
+                                std::byte* to, Rereads& reads, TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
-                            RowReads& reads, TxnId* running);
-  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads);
-  Result<RowProbe> probe_once(PageId page, Tid root, RowReads& reads);
-  Result<bool> probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found);
+                            Rereads& reads, TxnId* running);
+  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Rereads& reads);
+  Result<RowProbe> probe_once(PageId page, Tid root, Rereads& reads);
+  Result<bool> probe_alone(PageId page, Tid root, Rereads& reads, RowProbe* found);
   void write_hint(PageId page, uint16_t number, Line line, const RowHeader& row);
   bool write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
   void write_hints_here(bufmgr::ExclusiveGuard& page, std::span<const uint16_t> lines);

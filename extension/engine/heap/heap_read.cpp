@@ -86,7 +86,7 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
   bufmgr::Parts parts = chain ? bufmgr::part(tid.offset) : bufmgr::kWholePage;
   GCL_TRY(hold_to_read(*page, snapshot, intent, parts));
   const bool holds = snapshot.strict && holds_reads_;
-  RowReads reads(txns_);
+  Rereads reads(txns_);
   RowRead before;
   std::vector<std::byte> row_before;
   for (DecisionWait decision(txns_);;) {
@@ -115,7 +115,7 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
 
 // The first versions one by one, without a shared write; the rest of a long chain on a copy of the page.
 Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
-                                Intent intent, RowReads& reads, TxnId* running) {
+                                Intent intent, Rereads& reads, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
     auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page, intent);
     if (!optimistic && optimistic.error() == Errc::kHeld) break;  // bufmgr.held-page-copied
@@ -131,7 +131,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
 // What was seen of the page is believed as long as that has not changed, whatever is asked in between.  kRestart: it
 // has; kWouldBlock: the chain is long.
 Result<RowRead> Heap::read_versions(const bufmgr::OptimisticGuard& page, Tid tid, bool chain, const Snapshot& snapshot,
-                                    std::byte* to, RowReads& reads, TxnId* running) {
+                                    std::byte* to, Rereads& reads, TxnId* running) {
   uint16_t number = tid.offset;
   Line line = line_seen(page, number);
   const bool redirected = chain && line.state() == LineState::kRedirect;
@@ -166,7 +166,7 @@ Result<RowRead> Heap::read_versions(const bufmgr::OptimisticGuard& page, Tid tid
 }
 
 Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
-                                RowReads& reads, TxnId* running) {
+                                Rereads& reads, TxnId* running) {
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
   stop_at(txns_.session(), StopPoint::kHeapPageCopied);
@@ -227,7 +227,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
 }
 
 // A chain of one version, without a copy of the page.  False: a copy is needed.
-Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found) {
+Result<bool> Heap::probe_alone(PageId page, Tid root, Rereads& reads, RowProbe* found) {
   auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page);
   if (!optimistic && optimistic.error() == Errc::kHeld) return false;
   if (!optimistic) return optimistic.error();
@@ -258,7 +258,7 @@ Result<RowProbe> Heap::probe(Tid root, bool learns) {
   const Snapshot held{.strict = learns && txns_.session().holding()};
   bufmgr::Parts parts = bufmgr::part(root.offset);
   GCL_TRY(hold_to_read(*page, held, Intent::kRead, parts));
-  for (RowReads reads(txns_);;) {
+  for (Rereads reads(txns_);;) {
     reads.begin();
     auto found = probe_once(*page, root, reads);
     if (!found) return found;
@@ -271,7 +271,7 @@ Result<RowProbe> Heap::probe(Tid root, bool learns) {
   }
 }
 
-Result<RowProbe> Heap::probe_once(PageId page, Tid root, RowReads& reads) {
+Result<RowProbe> Heap::probe_once(PageId page, Tid root, Rereads& reads) {
   RowProbe found;
   auto alone = probe_alone(page, root, reads, &found);
   if (!alone) return alone.error();
@@ -358,7 +358,7 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
   if (!page) return page.error();
   to.block = block;
   GCL_TRY(hold_to_read(*page, snapshot, intent));
-  RowReads reads(txns_);
+  Rereads reads(txns_);
   do {
     reads.begin();
     GCL_TRY(read_page(*page, snapshot, to, intent, reads));
@@ -366,7 +366,7 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
   return {};
 }
 
-Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads) {
+Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Rereads& reads) {
   to.count = 0;
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, to.page, intent));
   stop_at(txns_.session(), StopPoint::kHeapPageCopied);
