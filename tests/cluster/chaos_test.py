@@ -3,7 +3,7 @@ clients move money, append to lists, and make and drop tables.  All come back, a
 
 A round begins when all clients work, strikes one to three times, starts what is down, and ends when all clients work again.
 
-Environment: SEED, to strike the same in the same order again (the moment is the machine's); SECONDS, how long; TURN, the first turn
+Environment: GCL_SEED, to strike the same in the same order again (the moment is the machine's); SECONDS, how long; TURN, the first turn
 (turn N strikes the same whatever was before); PRIMARIES, how many.
 """
 import os
@@ -24,7 +24,7 @@ from harness import TRANSPORT, Cluster, Hang, SqlError, eventually, give, has_me
 from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from processes import AUXILIARY, CLIENT, POSTMASTER, STARTUP, VACUUM, of_kinds, runs
 
-SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
+SEED = os.environ.get("GCL_SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = float(os.environ.get("SECONDS", 40))
 FIRST = int(os.environ.get("TURN", 0))
 PRIMARIES = tuple(range(1, int(os.environ.get("PRIMARIES", 3)) + 1))
@@ -252,7 +252,7 @@ class Chaos(unittest.TestCase):
         time.sleep(chance.random() * 1.5)
 
     def test_nothing_is_lost(self):
-        print(f"SEED={SEED} SECONDS={SECONDS:g}", flush=True)
+        print(f"GCL_SEED={SEED} SECONDS={SECONDS:g}", flush=True)
         for client in self.clients:
             client.thread.start()
         until, number = time.monotonic() + SECONDS, FIRST
@@ -262,7 +262,7 @@ class Chaos(unittest.TestCase):
                 self.turn(number)
                 number += 1
         except BaseException as error:
-            print(f"SEED={SEED} TURN={number}: {', '.join(self.log)}{self.cluster.server_errors()}", flush=True)
+            print(f"GCL_SEED={SEED} TURN={number}: {', '.join(self.log)}{self.cluster.server_errors()}", flush=True)
             if not isinstance(error, self.failureException):  # something stands still
                 print(stacks.of(self.cluster), flush=True)
             raise

@@ -1,7 +1,7 @@
 """Processes die, stop and leave under load.  An unclean death fences the pool: every session hears of it within 5 s, none
 hangs, and start says so.  A process that only sleeps, and a primary that leaves in order, disturb no session.
 
-Environment: SEED; SECONDS, how long to kill (each death takes a cluster of its own).
+Environment: GCL_SEED; SECONDS, how long to kill (each death takes a cluster of its own).
 """
 import os
 import random
@@ -15,7 +15,7 @@ import unittest
 from harness import Cluster, SqlError, eventually
 from workload import TABLES, TOTAL, Reader, Worker
 
-SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
+SEED = os.environ.get("GCL_SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = float(os.environ.get("SECONDS", 20))
 HEARD_MAX = 5.0  # seconds from a death to the last session that knows, in the best of some deaths: the machine may crawl
 HANG = 30.0  # seconds
@@ -128,7 +128,7 @@ class Crash(unittest.TestCase):
             time.sleep(1 + chance.random())
             k = chance.randint(1, PRIMARIES)
             victim = self.victim(chance, cluster, kind, k)
-            with self.subTest(SEED=SEED, turn=turn, kind=kind, primary=k, pid=victim):
+            with self.subTest(GCL_SEED=SEED, turn=turn, kind=kind, primary=k, pid=victim):
                 load.dying.set()
                 began = time.monotonic()
                 os.kill(victim, signal.SIGKILL)
@@ -339,5 +339,5 @@ class Terminated(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    print(f"SEED={SEED}", flush=True)
+    print(f"GCL_SEED={SEED}", flush=True)
     unittest.main(verbosity=2)

@@ -1,6 +1,6 @@
 """Random transactions on all primaries at once, with what must hold checked all the time, and nothing left behind.
 
-Environment: SEED, to play the same transactions again (their interleaving is the machine's); SECONDS, how long.
+Environment: GCL_SEED, to play the same transactions again (their interleaving is the machine's); SECONDS, how long.
 """
 import os
 import random
@@ -13,7 +13,7 @@ from harness import HELD, LOAD_MAX, Cluster, Load, SqlError, eventually
 from wals import KEPT, assert_made_by_wals
 from workload import TABLES, TOTAL, Reader, Worker
 
-SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
+SEED = os.environ.get("GCL_SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = float(os.environ.get("SECONDS", 15))
 PRIMARIES = 3
 
@@ -47,7 +47,7 @@ class Random(unittest.TestCase):
                                 " 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) x")
 
     def test_everything_at_once(self):
-        print(f"SEED={SEED} SECONDS={SECONDS:g}", flush=True)
+        print(f"GCL_SEED={SEED} SECONDS={SECONDS:g}", flush=True)
         self.cluster.sql(1, f"{TABLES}")
         far = time.monotonic() + SECONDS + 2 * LOAD_MAX
         workers = [Worker(f"w{k}_{i}", self.open(k), SEED, far) for k in range(1, PRIMARIES + 1) for i in range(2)]
@@ -61,7 +61,7 @@ class Random(unittest.TestCase):
         for thread in threads:
             thread.join(60)
             self.assertFalse(thread.is_alive(), "a session hangs")
-        self.assertEqual([], self.failures, "\n".join(self.failures) + f"\nSEED={SEED}" + self.cluster.server_errors())
+        self.assertEqual([], self.failures, "\n".join(self.failures) + f"\nGCL_SEED={SEED}" + self.cluster.server_errors())
         counts = {}
         for one in [*workers, *readers]:
             for what, count in one.counts.items():

@@ -4,7 +4,7 @@ are told the same, and must answer the same: rows, command tags, errors.
 The sessions take turns; one that meets another's lock gives up, on either side (lock_timeout), so that the answer is
 decided by what was said before and by nothing else.  When no transaction is open all tables are compared, on a primary by turns.
 
-    SEED=N SECONDS=N python3 differential_test.py       seeds from N on; the statements of a seed are always the same
+    GCL_SEED=N SECONDS=N python3 differential_test.py       seeds from N on; the statements of a seed are always the same
 """
 import os
 import random
@@ -15,7 +15,7 @@ import unittest
 from side_by_side import SideBySide
 from statements import DROP, EVERYTHING, TABLES, WAYS, Player
 
-SEED = int(os.environ.get("SEED", 1))
+SEED = int(os.environ.get("GCL_SEED", 1))
 SEEDS = 5  # at least; and as many as SECONDS have time for
 SECONDS = float(os.environ.get("SECONDS", 0))
 STATEMENTS = 250  # of a seed
@@ -132,5 +132,5 @@ class Differential(SideBySide):
 
 
 if __name__ == "__main__":
-    print(f"SEED={SEED} SECONDS={SECONDS:.0f}", flush=True)
+    print(f"GCL_SEED={SEED} SECONDS={SECONDS:.0f}", flush=True)
     unittest.main(verbosity=2)

@@ -2,7 +2,7 @@
 with gcl tables.  Which sessions answer, with what, which wait, which go on behind which step, and what is in the tables in
 the end: all must be the same.
 
-    SEED=N SEEDS=N SECONDS=N python3 schedules_test.py       seeds from N on; a seed's schedule is always the same
+    GCL_SEED=N SEEDS=N SECONDS=N python3 schedules_test.py       seeds from N on; a seed's schedule is always the same
 
 What differs is played again, slowly and on one server several times: only what one server always does, and several do not, is a
 failure.  It is made as small as it can be and printed.  VERBOSE=1 prints the others, too.
@@ -25,7 +25,7 @@ from side_by_side import SideBySide
 
 from harness import Hang  # isort: skip
 
-SEED = int(os.environ.get("SEED", 1))
+SEED = int(os.environ.get("GCL_SEED", 1))
 SEEDS = int(os.environ.get("SEEDS", 15))  # at least; and as many as SECONDS have time for
 SECONDS = float(os.environ.get("SECONDS", 0))
 VERBOSE = bool(os.environ.get("VERBOSE"))
@@ -130,7 +130,7 @@ class Schedules(SideBySide):
         return steps
 
     def report(self, seed, play, whole, primaries, differs):
-        print(f"\nseed {seed}: {differs}; SEED={seed} SEEDS=1", flush=True)
+        print(f"\nseed {seed}: {differs}; GCL_SEED={seed} SEEDS=1", flush=True)
         # One server may answer now so, now otherwise, when two go on at the same moment.
         plays = [self.replayed(play.steps, primaries)[0].places for _ in range(3)]
         if any(again[:len(play.places)] != play.places for again in plays):
