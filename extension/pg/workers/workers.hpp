@@ -1,19 +1,5 @@
-// The node's background workers, by the names in their process titles.  All but the flusher attach a session of their
-// own; all stop in order at a shutdown:
-//
-//   member      joins the node to the transaction system, publishes its horizon and a sample for views, holds tags of
-//               remote transactions; stops when no backend is left
-//   provider    keeps free frames at hand; stops behind repair
-//   statistics  tells other primaries what changed in tables (runtime/table_changes.hpp); stops when no backend is left
-//   reclaim     frees what transactions made and did not keep, and what they dropped; stops when no backend is left,
-//               also in the middle: the pool remembers the rest
-//   repair      ends what dead primaries have left, until they may join again; stops behind member,
-//               statistics and reclaim
-//   checkpointer  has checkpoints of the pool made, lets go of WAL (checkpointer.hpp); no session, stops
-//               at once
-//   flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left
-//   message worker  answers other nodes; stops last, gives every page back and leaves the pool (the last
-//               node saves it)
+// The node's background workers, by the names in their process titles: extension/README.md has what each does, and when
+// it stops at a shutdown.  All but the flusher and the checkpointer attach a session of their own.
 //
 // workers.member-sleeps: The member worker publishes every 20 ms while the cluster's clock moves, and sleeps when the
 //     clock has stood still for some rounds: until it is woken (txn.sleepers-are-woken), a wait is due
