@@ -46,7 +46,8 @@ class Connection {
 
   // REQUIRES: open.  At least one byte, or kWouldBlock; kNotFound: the peer closed it; kSystem.
   Result<size_t> read(std::span<std::byte> to, Problem*);
-  // How many were taken, at least one; or kWouldBlock, kNotFound, kSystem.
+  // How many were taken, at least one; or kWouldBlock, kNotFound, kSystem: then none were.  What was not taken has not
+  // arrived, and will not.
   Result<size_t> write(const iovec* pieces, int count, Problem*);
   // There are bytes to read of which epoll does not know.
   bool pending() const noexcept { return tls_ && tls_->pending(); }

@@ -173,6 +173,7 @@ Result<size_t> TlsStream::read(std::span<std::byte> to, Problem* problem) {
   return error;
 }
 
+// Of what was taken some may have arrived, whatever breaks behind it: the next call meets that.
 Result<size_t> TlsStream::write(const iovec* pieces, int count, Problem* problem) {
   if (unsent())
     if (const Status flushed = flush(problem); !flushed) return flushed.error();
@@ -181,7 +182,7 @@ Result<size_t> TlsStream::write(const iovec* pieces, int count, Problem* problem
     for (size_t at = 0; at < pieces[i].iov_len;) {
       if (out_.size() - out_at_ >= kOutBytes) {
         const Status flushed = flush(problem);
-        if (flushed.error() == Errc::kWouldBlock && taken > 0) return taken;
+        if (!flushed && taken > 0) return taken;
         if (!flushed) return flushed.error();
       }
       ERR_clear_error();
@@ -189,6 +190,7 @@ Result<size_t> TlsStream::write(const iovec* pieces, int count, Problem* problem
       const size_t record = std::min(pieces[i].iov_len - at, kRecordBytes);
       const int result = SSL_write_ex(ssl_, static_cast<const std::byte*>(pieces[i].iov_base) + at, record, &bytes);
       if (result != 1) {
+        if (taken > 0) return taken;
         const Errc error = failed(result, problem);
         return error == Errc::kWouldBlock ? problem->set(Errc::kSystem, "TLS cannot write") : error;
       }
@@ -197,9 +199,8 @@ Result<size_t> TlsStream::write(const iovec* pieces, int count, Problem* problem
     }
   }
   const Status flushed = flush(problem);
-  if (!flushed && flushed.error() != Errc::kWouldBlock) return flushed.error();
-  if (taken == 0) return Errc::kWouldBlock;
-  return taken;
+  if (taken > 0) return taken;
+  return flushed ? Errc::kWouldBlock : flushed.error();
 }
 
 void TlsStream::say_goodbye() noexcept {
