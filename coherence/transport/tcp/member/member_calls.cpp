@@ -108,6 +108,7 @@ void MemberServer::end_change(const char* why) {
     if (node.link != nullptr) cut_off(*node.link, why);
     node.link = nullptr;
     reserved_.reset();
+    changed();  // nobody admits it any more
   }
   next_change();
 }
@@ -218,7 +219,7 @@ bool MemberServer::may_place() const noexcept { return !closing_ && changer_ == 
 void MemberServer::go_on_placing() {
   if (place_at_ == 0 || monotonic_ns() < place_at_ || !may_place()) return;
   place_at_ = monotonic_ns() + kPlaceAgainNs;
-  if (further_.missing() != 0) return;
+  if (further_.missing() != 0 || !further_.have_seen(epoch_)) return;  // that no node is in the pool
   closing_ = std::make_unique<Closing>();
   closing_->step = Step::kOthersPlace;
   further_.begin_order(Order::kPlace, keeper_.first_header().saves);

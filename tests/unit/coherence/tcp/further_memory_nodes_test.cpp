@@ -256,6 +256,33 @@ TEST_F(TcpFurther, ACopyThatCountsIsBroughtToItsPlaceBeforeANodeIsIn) {
   EXPECT_FALSE(whole) << "what was done since is in the logs";
 }
 
+// No table says that an incarnation is given up until members change again.  An order that comes before it is refused,
+// and a memory node that has refused one is gone.
+TEST_F(TcpFurther, ACopyIsBroughtToItsPlaceAfterANodeThatWasNotLetIn) {
+  MemberPeer& node_of_before = join(0);
+  leave(node_of_before, 0);
+  keeper->may_close = false;
+  MemberPeer& by = tool();
+  EXPECT_EQ(begin(by).error, Errc::kOk);
+  ask(by, {.call = Call::kClose});
+  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
+  further.clear();
+  keeper->may_close = true;
+  EXPECT_EQ(answer(by).error, Errc::kUnreached);
+  EXPECT_TRUE(keeper->is_unplaced());
+  (void)begin_further(1);
+  ASSERT_TRUE(all_are_here()) << log.all;
+  const AnswerFrame reserved = call(by, {.call = Call::kReserve, .node = 0});
+  ASSERT_EQ(reserved.error, Errc::kOk) << reserved.problem;
+  (void)node(0, reserved.value);
+  EXPECT_EQ(call(by, publish(0, reserved.value)).error, Errc::kUnreached) << "the copy is not in its place yet";
+  EXPECT_EQ(call(by, {.call = Call::kEndChange}).error, Errc::kOk);
+  EXPECT_TRUE(until([&] { return !keeper->is_unplaced() || one().members->is_over(); }));
+  ASSERT_FALSE(one().members->is_over()) << one().log.all;
+  ASSERT_FALSE(keeper->is_unplaced());
+  (void)join(0);
+}
+
 // Nothing is to be done while a tool changes members: the server sleeps until it has ended that.
 TEST_F(TcpFurther, AServerThatWaitsToPlaceACopySleeps) {
   MemberPeer& node = join(0);
