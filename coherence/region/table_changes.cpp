@@ -91,12 +91,12 @@ void TableChanges::recorded(NodeId dead, uint64_t incarnation) noexcept {
   const NodeInfo now = info(dead);
   if (now.state != MemberState::kDead || now.incarnation != incarnation) return;
   table_.recorded.fetch_or(NodeSet::of(dead).bits);
-  table_.view.fetch_add(2, std::memory_order_release);  // workers look again
+  table_.view.fetch_add(2, std::memory_order_seq_cst);  // workers look again
 }
 
 void TableChanges::repairable(NodeId dead) noexcept {
   table_.repairable.fetch_or(NodeSet::of(dead).bits);
-  table_.view.fetch_add(2, std::memory_order_release);  // workers look again
+  table_.view.fetch_add(2, std::memory_order_seq_cst);  // workers look again
 }
 
 void TableChanges::swept(NodeId dead, uint64_t incarnation) noexcept {
@@ -141,14 +141,14 @@ bool TableChanges::died(NodeId node) noexcept {
   table_.view.fetch_add(1);
   while (!counts && (state == MemberState::kLive || state == MemberState::kLeaving))
     counts = entry.state.compare_exchange_weak(state, MemberState::kDead, std::memory_order_acq_rel);
-  table_.view.fetch_add(1, std::memory_order_release);
+  table_.view.fetch_add(1, std::memory_order_seq_cst);
   return counts;
 }
 
 void TableChanges::change(NodeId node, MemberState to) noexcept {
   table_.view.fetch_add(1);
   table_.node[node.value].state.store(to, std::memory_order_release);  // pairs with info()
-  table_.view.fetch_add(1, std::memory_order_release);                 // those that looked before look again
+  table_.view.fetch_add(1, std::memory_order_seq_cst);                 // those that looked before look again
 }
 
 }  // namespace coherence

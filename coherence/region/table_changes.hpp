@@ -38,7 +38,7 @@ class TableChanges {
 
   // --- looks; any process
   NodeInfo info(NodeId) const noexcept;
-  uint64_t view() const noexcept { return table_.view.load(std::memory_order_acquire); }  // pairs with change()
+  uint64_t view() const noexcept { return table_.view.load(std::memory_order_seq_cst); }  // pairs with change()
   NodeSet repairable() const noexcept { return {table_.repairable.load(std::memory_order_seq_cst)}; }
   NodeSet unrecorded() const noexcept;  // Membership::unrecorded()
   NodeSet dead() const noexcept;

@@ -55,6 +55,7 @@ void MessageServer::attend() noexcept {
 bool MessageServer::nothing_to_do(bool waiting) noexcept {
   ArenaHeader& arena = *session_.node.arena;
   if (arena.inbox_peers.load(std::memory_order_seq_cst) != 0) return false;
+  if (session_.node.members->view() != told_view_) return false;  // wakeup.workers-look
   return waiting || (arena.parked_any.load(std::memory_order_seq_cst) == 0 &&
                      arena.abandoned_any.load(std::memory_order_seq_cst) == 0);
 }

@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <functional>
+#include <utility>
 
 #include "cluster.hpp"
 #include "coherence/region/pool_header.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace coherence {
@@ -234,6 +237,28 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
   int status;
   waitpid(child, &status, 0);
   EXPECT_TRUE(gcl_test::eventually(fenced));
+}
+
+// wakeup.workers-look: who changes the table wakes the worker if it sleeps; one that is about to sleep looks once more.
+TEST_F(Members, AChangeThatComesJustBeforeTheWorkerSleepsEndsTheSleep) {
+  struct Changes : Interrupts {
+    bool pending() noexcept override {  // serve() asks behind its look at the table
+      if (then) std::exchange(then, nullptr)();
+      return false;
+    }
+    std::function<void()> then;
+  } changes;
+  TestNode& n = add_node(16, false);
+  Session s(*n.node, SessionId{0}, &changes);
+  ASSERT_TRUE(s.serve(0).ok());  // the next look for dead peers is a quarter of a second away
+  changes.then = [&] {
+    MappedPool::of(*pool).table().view.fetch_add(2);
+    n.node->ring();
+  };
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(s.serve(10'000).ok());
+  EXPECT_FALSE(changes.then);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 125ms);
 }
 
 // coherence.peers-reached-first.  A process that cannot map a peer is refused its page, and leaves what it is asked to

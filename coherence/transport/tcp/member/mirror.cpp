@@ -63,7 +63,7 @@ bool Mirror::take(const Table& table) noexcept {
   table_.repairable.fetch_or(head.repairable);
   if (head.fenced) fence(head.fence_reason);
   epoch_.store(head.epoch, std::memory_order_release);  // pairs with known()
-  table_.view.fetch_add(1, std::memory_order_release);  // pairs with TableChanges::view()
+  table_.view.fetch_add(1, std::memory_order_seq_cst);  // pairs with TableChanges::view()
   return true;
 }
 
