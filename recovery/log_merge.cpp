@@ -32,6 +32,7 @@ class Log {
           ended_ = true;
           return true;
         }
+        GCL_TRY(bufmgr::check_format(*next, problem));  // log.unknown-format-refused
         record_ = *next;
         taken_ = true;
       }

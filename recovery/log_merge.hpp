@@ -43,8 +43,9 @@ class PageImages {
   virtual coherence::Result<std::byte*> image(bufmgr::PageId) = 0;
 };
 
-// Errors: kNotFound, a record is missing (recovery.gap-is-error); kCorrupt, a record makes no sense; those of logs and
-// images.  After an error some images are newer than before, each whole: it may be done again from the beginning.
+// Errors: kNotFound, a record is missing (recovery.gap-is-error); kCorrupt, a record makes no sense; kIncompatible, it
+// is of another format; those of logs and images.  After an error some images are newer than before, each whole: it may
+// be done again from the beginning.
 coherence::Status apply_logs(std::span<LogSource* const> logs, PageImages&, coherence::Problem*);
 // The same with what there is of the logs so far: what waits at the end is put back, and the problem says what it waits
 // for.  How many logs wait.  Errors: but for kNotFound, as above.

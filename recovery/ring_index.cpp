@@ -57,11 +57,10 @@ Status RingIndex::read_records(Memory& memory, RingReader& reader, Problem* prob
     const uint64_t framed = sizeof(RecordFrame) + record_bytes(bytes_.get() + end_);
     if (framed > bufmgr::kMiniRecordMax || end_ + framed > all) return {};
     GCL_TRY(fill(memory, reader, tail, end_ + framed));
-    const unsigned long long position = tail + end_;
-    const auto record = bufmgr::framed_record({bytes_.get() + end_, framed}, position);
+    const std::span<const std::byte> bytes(bytes_.get() + end_, framed);
+    const auto record = bufmgr::framed_record(bytes, tail + end_);
     if (record.error() == Errc::kNotFound) return {};
-    if (!record)
-      return problem->set(record.error(), "the redo ring has a record of another format at position %llu", position);
+    if (!record) return bufmgr::refuse_format(bytes.subspan(sizeof(RecordFrame)), problem);
     end_ += framed;
   }
   return {};

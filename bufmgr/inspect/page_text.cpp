@@ -37,9 +37,10 @@ void add_record(coherence::Text& to, std::span<const std::byte> record) noexcept
   if (readable.error() == coherence::Errc::kCorrupt)
     return void(to.add("%zu bytes are too few for a record", record.size()));
   if (!readable)
-    return void(to.add("%zu bytes of format %u; format %u is read here", record.size(), unsigned(h.format),
-                       RecordHeader::kFormat));
+    return void(to.add("%zu bytes of format %u; formats %u to %u are read here", record.size(), unsigned(h.format),
+                       RecordHeader::kOldest, RecordHeader::kBrief));
   to.add("node %u, sequence %llu, %zu bytes", unsigned(h.node), wide(h.sequence), record.size());
+  if (h.format < RecordHeader::kFormat) to.add(", format %u", unsigned(h.format));
   while (const RecordPage* page = reader.next_page()) {
     coherence::add(to.add("\n  page "), page->page);
     to.add(" becomes version %llu:", wide(page->version));

@@ -3,11 +3,13 @@
 #include <cstring>
 
 #include "bufmgr/log/packing.hpp"
+#include "bufmgr/log/record_v3.hpp"
 #include "coherence/base/crc32c.hpp"
 
 namespace bufmgr {
 
 using coherence::Errc;
+using coherence::Problem;
 using coherence::Result;
 using coherence::Status;
 
@@ -19,28 +21,32 @@ uint32_t frame_crc(std::span<const std::byte> framed) noexcept {
   return coherence::crc32c(0, framed.data() + kSummedAt, framed.size() - kSummedAt);
 }
 
-constexpr uint64_t kSequenceMax = (uint64_t{1} << 54) - 1;
-constexpr uint32_t kBriefBytes = 2, kBriefBits = 6;  // before the varint; of the sequence in these
+static_assert(RecordHeader::kOldest == record_v3::kFormat);
 
+// Records of a ring have it, and former ones of a log.
+bool has_whole_header(const RecordHeader& header) noexcept {
+  return header.format == RecordHeader::kFormat || header.format == record_v3::kFormat;
+}
 bool is_known(const RecordHeader& header) noexcept {
-  return header.format == RecordHeader::kFormat || header.format == RecordHeader::kBrief;
+  return has_whole_header(header) || header.format == RecordHeader::kBrief;
 }
 
 // Reads the header; returns what is behind it, nullptr: there are too few bytes.  Of another format only the format
 // counts.
 const std::byte* read_header(std::span<const std::byte> record, RecordHeader* header) noexcept {
   *header = {};
+  constexpr uint32_t kBriefBytes = RecordHeader::kBriefBytes;
   if (record.size() < kBriefBytes) return nullptr;
   std::memcpy(header, record.data(), kBriefBytes);
   if (!is_known(*header)) return record.data();
-  if (header->format == RecordHeader::kFormat) {
+  if (has_whole_header(*header)) {
     if (record.size() < sizeof *header) return nullptr;
     std::memcpy(header, record.data(), sizeof *header);
     return record.data() + sizeof *header;
   }
   uint64_t rest;
   const std::byte* const next = get_varint(record.data() + kBriefBytes, record.data() + record.size(), &rest);
-  header->sequence |= (rest << kBriefBits) & kSequenceMax;
+  header->sequence |= (rest << RecordHeader::kBriefBits) & RecordHeader::kSequenceMax;
   return next;
 }
 
@@ -50,26 +56,12 @@ void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept {
   const std::span<std::byte> record = framed.subspan(sizeof(RecordFrame));
   RecordHeader header;
   std::memcpy(&header, record.data(), sizeof header);
-  header.sequence = sequence & kSequenceMax;
+  header.sequence = sequence & RecordHeader::kSequenceMax;
   std::memcpy(record.data(), &header, sizeof header);
   RecordFrame frame{0, uint32_t(record.size())};
   std::memcpy(framed.data(), &frame, sizeof frame);
   frame.checksum = frame_crc(framed);
   std::memcpy(framed.data(), &frame.checksum, sizeof frame.checksum);
-}
-
-std::span<std::byte> record_for_log(std::span<std::byte> framed, uint64_t sequence) noexcept {
-  RecordHeader header;
-  std::memcpy(&header, framed.data() + sizeof(RecordFrame), sizeof header);
-  header.format = RecordHeader::kBrief;
-  header.sequence = sequence & kSequenceMax;
-  std::byte brief[kBriefBytes + kVarintMax];
-  std::memcpy(brief, &header, kBriefBytes);
-  const std::byte* const end = put_varint(brief + kBriefBytes, header.sequence >> kBriefBits);
-  const auto bytes = size_t(end - brief);
-  const auto record = framed.subspan(sizeof(RecordFrame) + sizeof header - bytes);
-  std::memcpy(record.data(), brief, bytes);
-  return record;
 }
 
 Result<std::span<const std::byte>> framed_record(std::span<const std::byte> bytes, uint64_t sequence) noexcept {
@@ -82,7 +74,7 @@ Result<std::span<const std::byte>> framed_record(std::span<const std::byte> byte
   RecordHeader header;
   std::memcpy(&header, record.data(), sizeof header);
   if (header.sequence != sequence) return Errc::kNotFound;
-  if (header.format != RecordHeader::kFormat) return Errc::kIncompatible;
+  if (!has_whole_header(header)) return Errc::kIncompatible;
   return record;
 }
 
@@ -90,6 +82,25 @@ Status check_format(std::span<const std::byte> record) noexcept {
   RecordHeader header;
   if (read_header(record, &header) == nullptr) return Errc::kCorrupt;
   return is_known(header) ? Status() : Errc::kIncompatible;
+}
+
+Status check_format(std::span<const std::byte> record, Problem* problem) noexcept {
+  const Status readable = check_format(record);
+  if (readable.error() == Errc::kIncompatible) return refuse_format(record, problem);
+  if (!readable) problem->set(readable.error(), "%zu bytes are too few for a redo record", record.size());
+  return readable;
+}
+
+Errc refuse_format(std::span<const std::byte> record, Problem* problem) noexcept {
+  RecordHeader header;
+  (void)read_header(record, &header);
+  const auto format = unsigned(header.format);
+  const char* const helps = format < RecordHeader::kOldest
+                                ? "an earlier version of gcl wrote it: start the cluster with that one, stop all "
+                                  "primaries in order, and upgrade then"
+                                : "a later version of gcl wrote it: use that one";
+  return problem->set(Errc::kIncompatible, "a redo record has format %u, and formats %u to %u are read here; %s",
+                      format, RecordHeader::kOldest, RecordHeader::kBrief, helps);
 }
 
 RecordReader::RecordReader(std::span<const std::byte> record) noexcept {
@@ -106,7 +117,10 @@ bool RecordReader::take(uint64_t* number) noexcept {
 
 bool RecordReader::take_offset(uint16_t* offset) noexcept {
   uint64_t number;
-  if (!take(&number) || number > kPageSize) return false;
+  const bool before = header_.format == record_v3::kFormat;
+  const std::byte* const next = before ? record_v3::get_offset(at_, end_, &number) : get_varint(at_, end_, &number);
+  if (next == nullptr || number > kPageSize) return false;
+  at_ = next;
   *offset = uint16_t(number);
   return true;
 }

@@ -32,9 +32,14 @@
 //     byte that the write-back touches is written by one of the ring's records, and the last of these writes what it
 //     ended as; so they make the page out of any such image.  A copy would read what may be newer than its record.  So
 //     a record with copies is applied to images only that are whole at some version.
-// log.unknown-format-refused: All formats have this frame, and the format in the first four bits of the record.  A
-//     sound record of another format is refused (kIncompatible); it is no hole.  In a ring, all have the sequence
-//     where RecordHeader has it: what an earlier lap has left is a hole, whatever its format.
+// log.format-per-record: Each record says its own format, in its first four bits.  So a log may begin with records of
+//     one format and go on with another's: the library of a node is exchanged in the middle of its log.
+// log.reader-of-before: Besides today's formats the one is read that the release before wrote, and none that is older:
+//     nothing that a stop of all primaries has saved is read out of a log.  Its reader is a file of its own
+//     (record_v3.hpp), which the second release behind the last one that wrote the format has no more.
+// log.unknown-format-refused: All formats have this frame.  A sound record of a format that is not read is refused
+//     (kIncompatible); it is no hole.  In a ring, all have the sequence where RecordHeader has it: what an earlier lap
+//     has left is a hole, whatever its format.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +47,16 @@
 #include <span>
 
 #include "bufmgr/base/page.hpp"
+#include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 
 namespace bufmgr {
 
 struct RecordHeader {
   static constexpr uint32_t kFormat = 4, kBrief = 5;  // a ring's record; a log's
+  static constexpr uint32_t kOldest = 3;              // that is read; the newest is a log's
+  static constexpr uint64_t kSequenceMax = (uint64_t{1} << 54) - 1;
+  static constexpr uint32_t kBriefBytes = 2, kBriefBits = 6;  // before the varint; of the sequence in these
   uint64_t format : 4;
   uint64_t node : 6;
   uint64_t sequence : 54;
@@ -83,13 +92,16 @@ void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept;
 // The record as a log has it: in place, where the frame and the header were.
 std::span<std::byte> record_for_log(std::span<std::byte> framed, uint64_t sequence) noexcept;
 
-// The record, if `bytes` begins with its frame, whole and sound, and that sequence (kNotFound), and it is of this
-// format (kIncompatible).
+// The record, if `bytes` begins with its frame, whole and sound, and that sequence (kNotFound), and it is of a ring's
+// format that is read (kIncompatible).
 coherence::Result<std::span<const std::byte>> framed_record(std::span<const std::byte> bytes,
                                                             uint64_t sequence) noexcept;
 
 // Whether these bytes can be read as a record: kCorrupt, there are too few; kIncompatible, it is of another format.
 coherence::Status check_format(std::span<const std::byte> record) noexcept;
+coherence::Status check_format(std::span<const std::byte> record, coherence::Problem*) noexcept;
+// kIncompatible; the problem says of which format the record is, which are read, and what helps.
+coherence::Errc refuse_format(std::span<const std::byte> record, coherence::Problem*) noexcept;
 
 // Walks a record that came whole out of a ring or a log; of other bytes it reads no more than there are.
 //

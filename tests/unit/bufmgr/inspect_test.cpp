@@ -91,7 +91,7 @@ TEST(RecordTexts, WhatIsNoRecordIsSaidNotToBe) {
   std::byte bytes[128] = {};
   coherence::Text text;
   add_record(text, bytes);
-  EXPECT_STREQ(text.c_str(), "128 bytes of format 0; format 4 is read here");
+  EXPECT_STREQ(text.c_str(), "128 bytes of format 0; formats 3 to 5 are read here");
   coherence::Text few;
   add_record(few, std::span(bytes).first(1));
   EXPECT_STREQ(few.c_str(), "1 bytes are too few for a record");
