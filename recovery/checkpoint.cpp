@@ -28,7 +28,7 @@ using coherence::Status;
 
 namespace {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 1;  // of the file, with all that evidence has in it
 
 // The file: this head, logs, rings, pages, and then for each evidence its node, how many bytes, and these.
 struct Head {
@@ -92,9 +92,12 @@ Result<Checkpoint> read_checkpoint(const char* durable_path, uint64_t pool_id, u
   GCL_TRY(read);
   Head head{};
   if (file.size() >= sizeof head) memcpy(&head, file.data(), sizeof head);
-  if (head.magic == Head::kMagic && head.format != kFormat)
-    return problem->set(Errc::kIncompatible, "%s has format %u, this is made for %u", path.text, head.format, kFormat);
-  if (head.magic != Head::kMagic || head.bytes != file.size() || checksum_of(file) != head.checksum)
+  if (head.magic == Head::kMagic && head.format > kFormat)
+    return problem->set(Errc::kIncompatible,
+                        "%s has format %u, and format %u is read here; a later version of gcl wrote it: use that one",
+                        path.text, head.format, kFormat);
+  if (head.magic != Head::kMagic || head.format != kFormat || head.bytes != file.size() ||
+      checksum_of(file) != head.checksum)
     return problem->set(Errc::kCorrupt, "%s is damaged", path.text);
   if (head.pool_id != pool_id || head.saves != saves) return Checkpoint{};
   Checkpoint found{.pool_id = head.pool_id, .saves = head.saves, .number = head.number, .time_us = head.time_us};

@@ -188,14 +188,20 @@ Status History::add(uint32_t kind, std::span<const std::byte> bytes) {
     life[entry.node] = entry.number;
     return {};
   }
-  return kind < kJoin ? Status() : Status(Errc::kIncompatible);
+  return kind == PoolJournal::kMemoryNode ? Status() : Status(Errc::kIncompatible);
 }
 
 Result<History> read_history(const char* durable_path, uint64_t pool_id, uint64_t saves, Problem* problem) {
   History history;
-  const auto add = [&](uint32_t kind, std::span<const std::byte> bytes) {
+  const auto add = [&](uint32_t kind, std::span<const std::byte> bytes) -> Status {
     const Status added = history.add(kind, bytes);
-    return added ? added : Status(problem->set(added.error(), "the journal of %s cannot be read", durable_path));
+    if (added.error() == Errc::kIncompatible)
+      return problem->set(added.error(),
+                          "the journal of %s has an entry of kind %u, which is not read here; a later version of gcl "
+                          "wrote it: use that one",
+                          durable_path, kind);
+    if (!added) problem->set(added.error(), "the journal of %s cannot be read", durable_path);
+    return added;
   };
   GCL_TRY(PoolJournal::visit(durable_path, pool_id, saves, add, problem));
   return history;

@@ -109,7 +109,7 @@ struct History {
   bool empty() const;
   coherence::Status add(uint32_t kind, std::span<const std::byte> entry);
 };
-// kCorrupt: an entry makes no sense; those of PoolJournal::visit().
+// kCorrupt: an entry makes no sense; kIncompatible: it is of a kind that is not known; those of PoolJournal::visit().
 coherence::Result<History> read_history(const char* durable_path, uint64_t pool_id, uint64_t saves,
                                         coherence::Problem*);
 

@@ -131,6 +131,16 @@ TEST_F(CheckpointTest, AnyDamageIsFound) {
   EXPECT_EQ(read_checkpoint(durable_.c_str(), 7, 3, &problem_).error(), Errc::kCorrupt);
 }
 
+TEST_F(CheckpointTest, OfALaterFormatIsRefused) {
+  write(example());
+  std::string later = contents(file());
+  later[8] = 2;
+  set_contents(file(), later);
+  EXPECT_EQ(read_checkpoint(durable_.c_str(), 7, 3, &problem_).error(), Errc::kIncompatible);
+  EXPECT_EQ(std::string(problem_.text),
+            file() + " has format 2, and format 1 is read here; a later version of gcl wrote it: use that one");
+}
+
 TEST_F(CheckpointTest, OneThatCannotBeWrittenLeavesTheOneBefore) {
   write(example());
   fs::create_directory(file() + ".next");

@@ -165,7 +165,15 @@ TEST_F(RestartJournal, WhatIsNoEntryIsRefused) {
   expect_refused(18, {1}, Errc::kCorrupt);
   expect_refused(19, {1}, Errc::kCorrupt);
   expect_refused(20, {1, 2, 8, 16, 0, 5}, Errc::kCorrupt);  // a ring, where a checkpoint has it
-  expect_refused(21, {1, 2, 3, 4, 5}, Errc::kIncompatible);
+}
+
+TEST_F(RestartJournal, AnEntryOfALaterVersionIsRefused) {
+  for (const uint32_t kind : {2u, 15u, 21u}) {
+    expect_refused(kind, {1, 2, 3, 4, 5}, Errc::kIncompatible);
+    const std::string why = "has an entry of kind " + std::to_string(kind) +
+                            ", which is not read here; a later version of gcl wrote it: use that one";
+    EXPECT_NE(strstr(problem_.text, why.c_str()), nullptr) << problem_.text;
+  }
 }
 
 TEST_F(RestartJournal, AnotherThatWritesIsToldOf) {
