@@ -56,9 +56,10 @@ Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem* problem
 Status read_header(int fd, const char* path, PoolHeader* header, Problem* problem) {
   auto* const to = reinterpret_cast<std::byte*>(header);
   constexpr uint64_t kSizesAt = offsetof(PoolHeader, memory_bytes);
-  if (read_all(fd, to, sizeof *header, 0) && header->magic == kPoolMagic &&
-      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // after the count (pool.counted-last)
-    return {};
+  const bool read = read_all(fd, to, sizeof *header, 0) && read_all(fd, to + kSizesAt, sizeof header->memory_bytes,
+                                                                    kSizesAt);  // after the count (pool.counted-last)
+  if (read && header->magic == kPoolMagic) return {};
+  if (!read && errno != ENODATA) return problem->set(Errc::kSystem, "cannot read %s: %s", path, strerror(errno));
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }
 
@@ -108,8 +109,10 @@ Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool sa
                         path.text);
   if (!file.open()) return problem->set(Errc::kSystem, "cannot open %s: %s", path.text, strerror(errno));
   auto header = std::make_unique<PoolHeader>();
-  if (!read_header(file.fd(), path.text, header.get(), problem))
+  const Status read = read_header(file.fd(), path.text, header.get(), problem);
+  if (read.error() == Errc::kCorrupt)
     return problem->set(Errc::kCorrupt, "%s is not a memory node of a pool", path.text);
+  GCL_TRY(read);
   if (saved) GCL_TRY(check_saved_header(file.fd(), *header, k, pool, problem));
   if (header->format_version != first.format_version || header->pool_id != first.pool_id)
     return problem->set(Errc::kCorrupt, "%s belongs to another pool (%016llx) than %s (%016llx)", path.text,
@@ -154,6 +157,7 @@ bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at) {
   while (bytes > 0) {
     ssize_t n = pread(fd, to, bytes, off_t(at));
     if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENODATA;
     if (n <= 0) return false;
     to += n, at += uint64_t(n), bytes -= uint64_t(n);
   }

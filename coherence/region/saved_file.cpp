@@ -57,7 +57,9 @@ Status read_saved(int from, uint32_t k, const char* pool, int to, Damage* damage
     const uint64_t piece = bytes - at < kFileChunk ? bytes - at : kFileChunk;
     if (!read_all(from, chunk.get(), piece, at) || !reader->check(at, chunk.get(), piece))
       return failed("read", path, problem);
-    if (to >= 0 && damage->bad == 0 && !write_all(to, chunk.get(), piece, at)) return failed("copy", path, problem);
+    if (to >= 0 && damage->bad == 0 && !write_all(to, chunk.get(), piece, at))
+      return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot copy pool file %s into memory: %s",
+                          path.text, strerror(errno));
   }
   return reader->finish() ? Status() : failed("read", path, problem);
 }

@@ -47,8 +47,12 @@ Result<const ChecksumPage*> SavedPages::checksums_of(uint32_t k, uint64_t block,
   auto& page = part.checksums[number];
   if (page) return page.get();
   auto read = std::make_unique<ChecksumPage>();
-  if (!read_checksums(part.file.fd(), part.bytes, {pool_id(), saves(), k, number}, read.get()))
-    return problem->set(Errc::kCorrupt, "the checksums of pool file %s are damaged", MemoryPath(durable_path_, k).text);
+  errno = 0;
+  if (!read_checksums(part.file.fd(), part.bytes, {pool_id(), saves(), k, number}, read.get())) {
+    const MemoryPath path(durable_path_, k);
+    if (errno != 0 && errno != ENODATA) return saved_page_error("read", path, problem);
+    return problem->set(Errc::kCorrupt, "the checksums of pool file %s are damaged", path.text);
+  }
   page = std::move(read);
   return page.get();
 }

@@ -137,8 +137,9 @@ Status ServedPart::write_copy(uint64_t saves, Problem* problem) {
   const Status saved = save_region(pool_.c_str(), id_.value, to.text, problem);
   if (!saved) unlink(to.text);  // the disk may be full
   GCL_TRY(saved);
-  return sync_directory_of(to.text) ? Status()
-                                    : problem->set(Errc::kSystem, "cannot sync the directory of %s", to.text);
+  return sync_directory_of(to.text)
+             ? Status()
+             : problem->set(Errc::kSystem, "cannot sync the directory of %s: %s", to.text, strerror(errno));
 }
 
 Status ServedPart::place_copy(Problem* problem) {
