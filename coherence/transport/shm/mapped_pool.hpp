@@ -61,7 +61,7 @@ class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
   Status save(Problem*);
   Status replace_saved(uint32_t from, Problem*);
   Status end_placing(Problem*);
-  bool is_of_last_save(const char* copy) const;
+  Result<bool> is_of_last_save(const char* copy, Problem*) const;
   void remove_uncounted() const;  // REQUIRES: the lock file held
 
   uint64_t bytes_[kMemoryNodesMax] = {};  // of those that are mapped; set before their bases

@@ -62,6 +62,7 @@ Status LocalPool::adopt_next(const PoolFiles& files, const PoolHeader& lost, boo
   auto header = std::make_unique<PoolHeader>();
   Status whole = read_copy_header(made.text, header.get(), problem);
   if (whole.error() == Errc::kNotFound) return {};
+  if (whole.error() == Errc::kSystem) return whole;  // perhaps it counts
   if (whole &&
       (header->pool_id != lost.pool_id || header->saves <= lost.saves || header->state.load() != PoolState::kClean))
     return {};

@@ -56,7 +56,9 @@ Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
 Status MappedPool::end_placing(Problem* problem) {
   if (durable_path() == nullptr) return {};
   const LocalPool::NextCopy next(durable_path());
-  if (!is_unplaced()) {
+  const auto unplaced = is_of_last_save(next.text, problem);
+  if (!unplaced) return unplaced.error();  // perhaps it counts
+  if (!*unplaced) {
     unlink(MemoryPath(next.text, 0).text);
     return {};
   }
@@ -71,20 +73,30 @@ Status MappedPool::end_placing(Problem* problem) {
 // Memory node 0's file has its name when all are whole; one of another save is what is left of a pool that was made
 // again, and one of more memory nodes what is left of a growth that memory has lost.
 bool MappedPool::is_unplaced() const {
-  return durable_path() != nullptr && is_of_last_save(LocalPool::NextCopy(durable_path()).text);
+  Problem ignored;
+  const auto unplaced = durable_path() != nullptr ? is_of_last_save(LocalPool::NextCopy(durable_path()).text, &ignored)
+                                                  : Result<bool>(false);
+  return unplaced.ok() && *unplaced;
 }
 
 // The number alone does not tell: a save that failed has none (pool.copy-marked-in-use).
 bool MappedPool::is_copy_current() const {
-  return durable_path() != nullptr && (is_of_last_save(durable_path()) || is_unplaced());
+  Problem ignored;
+  if (durable_path() == nullptr) return false;
+  const auto placed = is_of_last_save(durable_path(), &ignored);
+  return (placed.ok() && *placed) || is_unplaced();
 }
 
-bool MappedPool::is_of_last_save(const char* copy) const {
+// kSystem: that cannot be told.
+Result<bool> MappedPool::is_of_last_save(const char* copy, Problem* problem) const {
   const auto counts = std::make_unique<PoolHeader>();
-  Problem ignored;
-  const File file(::open(MemoryPath(copy, 0).text, O_RDONLY | O_CLOEXEC));
-  return file.open() && read_saved_header(file.fd(), copy, counts.get(), &ignored) &&
-         counts->pool_id == header().pool_id && counts->saves == header().saves &&
+  const MemoryPath path(copy, 0);
+  const File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+  if (!file.open() && errno == ENOENT) return false;
+  if (!file.open()) return problem->set(Errc::kSystem, "cannot open %s: %s", path.text, strerror(errno));
+  const Status read = read_saved_header(file.fd(), copy, counts.get(), problem);
+  if (read.error() == Errc::kSystem) return read.error();
+  return read.ok() && counts->pool_id == header().pool_id && counts->saves == header().saves &&
          counts->memory_nodes.load() <= memory_nodes() && counts->state.load() == PoolState::kClean;
 }
 
