@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "coherence/base/crc32c.hpp"
+#include "coherence/base/verify.hpp"
 #include "coherence/pool/pool.hpp"
 
 namespace coherence {
@@ -37,9 +39,13 @@ Errc journal_error(const char* what, const char* path, Problem* problem) {
                       path, strerror(errno));
 }
 
-bool has_name(int fd, const char* path) {
+// kSystem.
+Result<bool> has_name(int fd, const char* path, Problem* problem) {
   struct stat ours, named;
-  return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+  if (fstat(fd, &ours) != 0) return journal_error("stat", path, problem);
+  if (stat(path, &named) == 0) return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+  if (errno == ENOENT) return false;
+  return journal_error("stat", path, problem);
 }
 
 // A walk over the entries of a file.
@@ -123,6 +129,40 @@ bool write_entry(int fd, uint64_t at, EntryHead* head, std::span<const std::byte
          write_all(fd, reinterpret_cast<const std::byte*>(head), sizeof *head, at);
 }
 
+// A file that is to take the journal's place.
+class NextFile {
+ public:
+  explicit NextFile(const BesideCopy& path)
+      : path_(path.text), file_((make_name(), ::open(name_, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600))) {}
+  bool open() const { return file_.open(); }
+  int fd() const { return file_.fd(); }
+  Errc failed(const char* what, Problem* problem) const { return journal_error(what, name_, problem); }
+  // Durable when it returns, and the journal's file from then on.  After an error it may be that, too.
+  Status take_place(Problem* problem) const {
+    if (fsync(fd()) != 0) return failed("sync", problem);
+    if (rename(name_, path_) != 0) return failed("rename", problem);
+    return sync_directory_of(path_) ? Status() : Status(journal_error("sync the directory of", path_, problem));
+  }
+  void remove() const { unlink(name_); }
+
+ private:
+  void make_name() { snprintf(name_, sizeof name_, "%s.next", path_); }
+
+  const char* const path_;
+  char name_[sizeof BesideCopy::text + 8];
+  const File file_;
+};
+
+bool copy_bytes(int from, int to, uint64_t bytes) {
+  constexpr uint64_t kChunk = 1 << 20;
+  std::vector<std::byte> chunk(std::min(kChunk, bytes));
+  for (uint64_t at = 0; at < bytes; at += kChunk) {
+    const uint64_t piece = std::min(kChunk, bytes - at);
+    if (!read_all(from, chunk.data(), piece, at) || !write_all(to, chunk.data(), piece, at)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PoolJournal::PoolJournal(int fd, const char* durable_path, const Pool& pool)
@@ -139,7 +179,9 @@ Result<std::unique_ptr<PoolJournal>> PoolJournal::open(Pool& pool, Patience pati
       if (errno == EWOULDBLOCK) return problem->set(Errc::kBusy, "%s is locked", path.text);
       if (errno != EINTR) return journal_error("lock", path.text, problem);
     }
-    if (!has_name(journal->file_.fd(), path.text)) continue;
+    const auto named = has_name(journal->file_.fd(), path.text, problem);
+    if (!named) return named.error();
+    if (!*named) continue;
     GCL_TRY(journal->find_end(problem));
     // The process that made the file, or gave it its name (rewrite()), may have died, or been overtaken by this one,
     // before the name was on the disk.
@@ -166,13 +208,36 @@ Status PoolJournal::find_end(Problem* problem) {
 Status PoolJournal::append(uint32_t kind, std::span<const std::byte> bytes, Problem* problem) {
   EntryHead head{EntryHead::kMagic, pool_id_, saves_, bytes.size(), kind, 0};
   const int fd = file_.fd();
-  if (ftruncate(fd, off_t(end_)) == 0 && write_entry(fd, end_, &head, bytes) && fsync(fd) == 0) {
+  const bool written = ftruncate(fd, off_t(end_)) == 0 && write_entry(fd, end_, &head, bytes);
+  if (written && fsync(fd) == 0) {
     end_ += sizeof head + bytes.size();
     return {};
   }
-  const Errc error = journal_error("write", path_.text, problem);
-  (void)!ftruncate(fd, off_t(end_));
+  const Errc error = journal_error(written ? "sync" : "write", path_.text, problem);
+  if (!written) {
+    (void)!ftruncate(fd, off_t(end_));  // without its head it is no entry, cut off or not
+    return error;
+  }
+  Problem why;
+  if (!begin_anew(&why)) {
+    (void)!ftruncate(fd, off_t(end_));
+    Problem both;
+    both.write("%s; and %s: nobody knows what of it is on the disk", problem->text, why.text);
+    end_process(both.text);
+  }
   return error;
+}
+
+// pool.journal-failed-sync.  Processes that wait for the lock find that the file has lost its name (open()).
+Status PoolJournal::begin_anew(Problem* problem) {
+  const NextFile to(path_);
+  if (!to.open()) return to.failed("create", problem);
+  if (flock(to.fd(), LOCK_EX | LOCK_NB) != 0) return to.failed("lock", problem);
+  Status done = copy_bytes(file_.fd(), to.fd(), end_) ? Status() : Status(to.failed("copy the journal to", problem));
+  if (done) done = to.take_place(problem);
+  if (done && dup3(to.fd(), file_.fd(), O_CLOEXEC) < 0) done = to.failed("have", problem);
+  if (!done) to.remove();
+  return done;
 }
 
 // A process that waits for the lock meanwhile finds that the file has lost its name (open()).
@@ -181,29 +246,28 @@ Status PoolJournal::rewrite(const char* durable_path, uint64_t pool_id, uint64_t
   const BesideCopy path(durable_path, BesideCopy::kJournal);
   const File file(::open(path.text, O_RDWR | O_CLOEXEC));
   if (!file.open()) return errno == ENOENT ? Status() : Status(journal_error("open", path.text, problem));
-  if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0 || !has_name(file.fd(), path.text))
+  if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return journal_error("lock", path.text, problem);
     return problem->set(Errc::kBusy, "%s is locked", path.text);
-  char next[sizeof path.text + 8];
-  snprintf(next, sizeof next, "%s.next", path.text);
-  const File to(::open(next, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!to.open()) return journal_error("create", next, problem);
+  }
+  const auto named = has_name(file.fd(), path.text, problem);
+  if (!named) return named.error();
+  if (!*named) return problem->set(Errc::kBusy, "%s is locked", path.text);
+  const NextFile to(path);
+  if (!to.open()) return to.failed("create", problem);
   uint64_t end = 0;
   const auto copy = [&](EntryHead head, std::span<const std::byte> was) -> Status {
     std::vector<std::byte> bytes(was.begin(), was.end());
     keep(&head.kind, &bytes);
     head.bytes = bytes.size();
-    if (!write_entry(to.fd(), end, &head, bytes)) return journal_error("write", next, problem);
+    if (!write_entry(to.fd(), end, &head, bytes)) return to.failed("write", problem);
     end += sizeof head + bytes.size();
     return {};
   };
   Status done = walk(file.fd(), path.text, pool_id, saves, copy, problem);
-  if (done && fsync(to.fd()) != 0) done = journal_error("sync", next, problem);
-  if (done && rename(next, path.text) != 0) done = journal_error("rename", next, problem);
-  if (!done) {
-    unlink(next);
-    return done;
-  }
-  return sync_directory_of(path.text) ? Status() : Status(journal_error("sync the directory of", path.text, problem));
+  if (done) done = to.take_place(problem);
+  if (!done) to.remove();
+  return done;
 }
 
 Status PoolJournal::visit(const char* durable_path, uint64_t pool_id, uint64_t saves, const Visit& visit,

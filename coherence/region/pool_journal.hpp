@@ -5,6 +5,10 @@
 //     entry at the end, of a process that died or of a power loss, says of nothing that has happened, and is cut off.
 // pool.journal-until-saved: An entry names the pool and the number of the save that was the pool's last (`saves`).  It
 //     counts until a later save is there; then it is forgotten, and a process that meets it before passes over it.
+// pool.journal-failed-sync: When a sync of the file has failed, nothing of the file is believed any more: a later sync
+// may
+//     succeed, and the disk lacks what was written, or has what was cut off.  The entries before go into a new file,
+//     which takes the name.  If that fails, too, the process ends, and so does its node.
 //
 // What entries say is their authors' business (recovery/restart_journal.hpp).
 //
@@ -41,7 +45,7 @@ class PoolJournal {
   // For one process at a time; any process that has the pool open.  REQUIRES: the pool has a durable path.  kBusy: with
   // kTry, another process has it; kNoSpace, kSystem.
   static Result<std::unique_ptr<PoolJournal>> open(Pool&, Patience, Problem*);
-  // Durable when it returns.  After an error (kNoSpace, kSystem) there is no such entry.
+  // Durable when it returns.  After an error (kNoSpace, kSystem) there is no such entry (pool.journal-failed-sync).
   Status append(uint32_t kind, std::span<const std::byte> bytes, Problem*);
 
   // Visits the entries, in order, that count for the copy of that pool with that number of saves.  `visit` ends the
@@ -57,9 +61,10 @@ class PoolJournal {
  private:
   PoolJournal(int fd, const char* durable_path, const Pool& pool);
   Status find_end(Problem*);
+  Status begin_anew(Problem*);
 
   const BesideCopy path_;
-  const File file_;
+  const File file_;  // begin_anew() gives its descriptor another file
   const uint64_t pool_id_, saves_;
   uint64_t end_ = 0;
 };
