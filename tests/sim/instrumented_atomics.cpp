@@ -11,8 +11,8 @@
 
 namespace {
 
-inline void access() {
-  if (--sim::accesses_left < 0) sim::out_of_accesses();
+inline void access(const volatile void* word) {
+  if (--sim::accesses_left < 0) sim::out_of_accesses(word);
 }
 
 template <class T>
@@ -29,51 +29,51 @@ using Order = int;
 // NOLINTBEGIN: the names are the compiler's
 #define GCL_ATOMICS(bits, type)                                                                                   \
   type __tsan_atomic##bits##_load(const volatile type* a, Order) {                                                \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     return *a;                                                                                                    \
   }                                                                                                               \
   void __tsan_atomic##bits##_store(volatile type* a, type v, Order) {                                             \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     *a = v;                                                                                                       \
   }                                                                                                               \
   type __tsan_atomic##bits##_exchange(volatile type* a, type v, Order) {                                          \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = v;                                                                                                       \
     return old;                                                                                                   \
   }                                                                                                               \
   type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, Order) {                                         \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = type(old + v);                                                                                           \
     return old;                                                                                                   \
   }                                                                                                               \
   type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, Order) {                                         \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = type(old - v);                                                                                           \
     return old;                                                                                                   \
   }                                                                                                               \
   type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, Order) {                                         \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = type(old & v);                                                                                           \
     return old;                                                                                                   \
   }                                                                                                               \
   type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, Order) {                                          \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = type(old | v);                                                                                           \
     return old;                                                                                                   \
   }                                                                                                               \
   type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, Order) {                                         \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     *a = type(old ^ v);                                                                                           \
     return old;                                                                                                   \
   }                                                                                                               \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* expected, type v, Order, Order) {     \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     const bool uncounted = sizeof(type) == 8 && sim::is_uncounted(a);                                             \
     type old = *a;                                                                                                \
     if (same(uncounted, old, *expected)) {                                                                        \
@@ -87,7 +87,7 @@ using Order = int;
     return __tsan_atomic##bits##_compare_exchange_strong(a, expected, v, o1, o2);                                 \
   }                                                                                                               \
   type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type expected, type v, Order, Order) {        \
-    access();                                                                                                     \
+    access(a);                                                                                                    \
     type old = *a;                                                                                                \
     if (old == expected) *a = v;                                                                                  \
     return old;                                                                                                   \
@@ -97,7 +97,7 @@ GCL_ATOMICS(16, uint16_t)
 GCL_ATOMICS(32, uint32_t)
 GCL_ATOMICS(64, uint64_t)
 #undef GCL_ATOMICS
-void __tsan_atomic_thread_fence(Order) { access(); }
+void __tsan_atomic_thread_fence(Order) { access(&sim::accesses_left); }
 void __tsan_atomic_signal_fence(Order) {}
 
 #define GCL_PLAIN(bytes)                               \

@@ -15,7 +15,7 @@ namespace sim {
 class LateLog final : public bufmgr::LogSink {
  public:
   coherence::Lsn append(std::span<const std::byte> record) override {
-    scheduler()->yield();
+    scheduler()->yield(FaultPoint::kAppend);
     std::vector<std::byte> bytes;
     if (keeps_) bytes.assign(record.begin(), record.end());  // a memcpy, in which others go on
     end_ += record.size();

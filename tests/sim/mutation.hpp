@@ -47,15 +47,24 @@ enum class Mutation : uint8_t {
   kUnknownSucceeds,     // a batch whose outcome is not known counts as done
   kEventFirst,          // the event of a batch comes while it is on its way, and so the next batch of the line, too
   // of survivors:
-  kRedoForgotten,     // a page of a dead node is used as the pool has it
-  kOneRedo,           // of several dead nodes only one's redo is applied
-  kSweptUnwritten,    // a dead node's redo is let go before the pool has its pages
-  kFormerGrantLands,  // an answer to a dead incarnation lands in a slot and a frame of the next one
-  kBitDroppedLate,    // a dead node's bit is dropped when the node has joined again
-  kCopiesInRing,      // the ring's records have copies, as the log's
-  kDeathUnrecorded,   // memory is lost behind a death that is in no journal
-  kHoleOverlooked,    // a checkpoint takes what a log has behind the hole of its ring
-  kRecordingWaits,    // a wait in the sweep goes on though another death is to be recorded
+  kRedoForgotten,         // a page of a dead node is used as the pool has it
+  kOneRedo,               // of several dead nodes only one's redo is applied
+  kSweptUnwritten,        // a dead node's redo is let go before the pool has its pages
+  kFormerGrantLands,      // an answer to a dead incarnation lands in a slot and a frame of the next one
+  kBitDroppedLate,        // a dead node's bit is dropped when the node has joined again
+  kCopiesInRing,          // the ring's records have copies, as the log's
+  kDeathUnrecorded,       // memory is lost behind a death that is in no journal
+  kHoleOverlooked,        // a checkpoint takes what a log has behind the hole of its ring
+  kRecordingWaits,        // a wait in the sweep goes on though another death is to be recorded
+  kJoinUnrecorded,        // no join is in the journal
+  kLogsApart,             // logs are read one behind the other, once
+  kNotPutBack,            // a record that waits at the end of a checkpoint counts as applied
+  kAppliedAgain,          // a record that a page has already is applied again
+  kGapApplied,            // a record is applied to a page of which one before it is missing
+  kGroupTorn,             // a record counts as applied when one of its pages has it
+  kCheckpointPagesLost,   // a restart does not take up the images of the checkpoint
+  kCheckpointNamedFirst,  // a checkpoint takes its place before its images are there
+  kRingsDroppedEarly,     // rings leave the journal before the checkpoint that has them counts
   // of members that are far:
   kJoinUnseen,          // a join is over before all have heard of it
   kSayingFormer,        // what was said of a former incarnation counts for that which is dead
@@ -89,7 +98,9 @@ void begin_mutation(Mutation);
 inline bool is_of_survivors(Mutation m) { return m >= Mutation::kRedoForgotten && m < Mutation::kNotUnpublished; }
 
 // Whether that needs a bufmgr.
-inline bool is_of_pool_survivors(Mutation m) { return m >= Mutation::kCopiesInRing && m <= Mutation::kRecordingWaits; }
+inline bool is_of_pool_survivors(Mutation m) {
+  return m >= Mutation::kCopiesInRing && m <= Mutation::kRingsDroppedEarly;
+}
 
 // Whether members have to be far.
 inline bool is_of_members(Mutation m) { return m >= Mutation::kJoinUnseen && m < Mutation::kNotUnpublished; }

@@ -66,6 +66,13 @@ const std::vector<Named>& named() {
       GCL_OPTION("loses-memory", loses_memory),
       GCL_OPTION("second-chance", second_chance),
       GCL_OPTION("large", large_one_in),
+      GCL_OPTION("crash-at", target.at),
+      GCL_OPTION("crash-phase", target.phase),
+      GCL_OPTION("crash-skip", target.skip),
+      GCL_OPTION("most-die", most_die),
+      GCL_OPTION("slow-checkpoints", slow_checkpoints),
+      GCL_OPTION("lazy-log", lazy_log),
+      GCL_OPTION("two-pages", two_pages),
   };
 #undef GCL_OPTION
   return all;
@@ -191,6 +198,36 @@ Options members_options_of(uint64_t seed) {
   o.far = o.far_members = true;
   o.probes_wakeups = o.nodes < kNodesOfProbe;
   return with_survivors(o);
+}
+
+// Small clusters, so that a seed costs little.
+Options crash_options_of(uint64_t seed, FaultPoint at, Phase phase, bool most_die) {
+  Options o = pool_survivors_options_of(seed);
+  Random r(Random::mix(seed ^ 0xc4a5));
+  o.nodes = most_die ? 4 : 3;
+  o.threads = 2;
+  o.frames = int(3 * o.threads + r.between(2, 9));
+  o.operations = 24;
+  o.crash_node = int(r.below(uint64_t(o.nodes)));
+  o.second_crash = -1;
+  o.crashes_in_repair = 0;
+  o.rejoins = false;
+  o.orphaned_ns = 0;
+  o.slow_node = -1;
+  o.pauses = 0;
+  o.leaver = -1;
+  o.lazy_log = o.loses_memory = true;
+  o.slow_checkpoints = phase == Phase::kCheckpoint || r.one_in(2);
+  o.pace.grain = r.one_in(2) ? 1 : 3;
+  o.target = {at, phase, uint32_t(r.below(r.one_in(2) ? 3 : 40))};
+  o.most_die = most_die;
+  if (at == FaultPoint::kLeft) {  // once in a run
+    o.leaver = (o.crash_node + o.dies_second()) % o.nodes;
+    o.target.skip = 0;
+  }
+  if (at == FaultPoint::kRingTail) o.large_one_in = 1, o.writes_percent = 80;
+  o.crash_point = o.dies_second() ? r.between(1, 8'000) : 0;  // anywhere
+  return o;
 }
 
 uint64_t Options::slow_stall_ns_max(int node) const {

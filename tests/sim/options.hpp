@@ -50,11 +50,15 @@ struct Options {
   int crashes_in_repair = 0;  // so many of those that take over a page die soon after
   bool rejoins = false;       // the first one, when it is repaired
   uint64_t dies_again = 0;    // so many yields after it has begun to do so; 0: it does not
+  // Where a node dies, of buffer pools: crash_node, or while that is dead another one.
+  CrashTarget target;
+  bool most_die = false;  // all nodes but one, one by one, also there
   // of bufmgr:
-  bool one_home = false;       // all pages belong into one bucket of the frame table
-  bool second_chance = false;  // how frames are replaced; else by epochs
-  bool loses_memory = false;   // what would be left of it is looked at again and again, and checkpoints are made
-  uint32_t large_one_in = 0;   // changes of which one fills half a page, and so the redo ring
+  bool one_home = false;          // all pages belong into one bucket of the frame table
+  bool second_chance = false;     // how frames are replaced; else by epochs
+  bool loses_memory = false;      // what would be left of it is looked at again and again, and checkpoints are made
+  bool slow_checkpoints = false;  // a process makes checkpoints in steps, and dies in some of them
+  uint32_t large_one_in = 0;      // changes of which one fills half a page, and so the redo ring
   Pace pace;
   Mutation mutation = Mutation::kNone;
   Checkers checkers = kAllCheckers;
@@ -62,6 +66,8 @@ struct Options {
 
   // The longest wait for a latch (rationale.md).
   uint64_t fairness_ns_max() const;
+  // Whether the node that is to die at `target` is not the first one.
+  bool dies_second() const { return target.phase == Phase::kRepair || is_of_repair(target.at); }
   bool may_fence() const { return (crash_node >= 0 && !survives) || break_one_in > 0; }
   uint64_t slow_stall_ns_max(int node) const;  // the longest stall of one step; 0 unless the node is slow
 };
@@ -72,6 +78,8 @@ Options pool_options_of(uint64_t seed);
 Options survivors_options_of(uint64_t seed);  // a node dies, and its peers repair
 Options pool_survivors_options_of(uint64_t seed);
 Options members_options_of(uint64_t seed);  // of survivors, and members are far
+// Of pools' survivors: nodes die at that point, in that phase; one of them, or all but one.
+Options crash_options_of(uint64_t seed, FaultPoint, Phase, bool most_die);
 // The command that replays it.
 std::string command_of(const Options&);
 // Reads "--name value" pairs; false: they make no sense.

@@ -145,9 +145,8 @@ void PoolCluster::check_left() {
 // Each page is at some version that it has had; at least at the one that the pool's memory says, for that was logged
 // before.
 void PoolCluster::check_restart(Random& chance, bool all_have_left) {
-  std::vector<PoolDisk::NodeLog> logs;
-  for (auto& m : members_) logs.push_back(log_of(*m));
-  if (!all_have_left && chance.one_in(2)) return disk_.make_checkpoint(logs, chance);
+  const std::vector<PoolDisk::NodeLog> logs = logs_of_all();
+  if (!options_.slow_checkpoints && !all_have_left && chance.one_in(2)) return disk_.make_checkpoint(logs, chance);
   PoolDisk::Images made;
   Problem why;
   if (!disk_.restart(logs, !chance.one_in(4), chance, &made, &why))
@@ -169,6 +168,14 @@ void PoolCluster::check_restart(Random& chance, bool all_have_left) {
       if (value != value_at(page, version))
         return object(Checker::kRestart, "page %d is made again with %lu at version %lu, instead of %lu", page, value,
                       version, value_at(page, version));
+    }
+    for (uint64_t i = 0; i < kFormer; i++) {
+      const uint64_t before = i < version ? value_at(page, version - 1 - i) : 0;
+      memcpy(&value, bytes + kFormerAt + 8 * i, sizeof value);
+      if (value != before)
+        return object(Checker::kRestart,
+                      "page %d is made again at version %lu, and %lu changes ago it had %lu, not %lu", page, version,
+                      i + 1, before, value);
     }
   }
 }
@@ -219,7 +226,7 @@ void PoolCluster::linger_before(const Op& op) {
   Random& random = scheduler()->random();
   if (!in_ring || !random.one_in(6)) return;
   const int node = scheduler()->node();
-  if (node == options_.crash_node && !deaths_.nodes && !scheduler()->dying(node) && random.one_in(4))
+  if (!is_targeted() && node == options_.crash_node && !deaths_.nodes && !scheduler()->dying(node) && random.one_in(4))
     scheduler()->crash_soon(node, random.between(20, 600));
   scheduler()->sleep(random.below(1'000 * kUs));
 }

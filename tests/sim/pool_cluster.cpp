@@ -147,6 +147,7 @@ void PoolCluster::start() {
     scheduler()->spawn(Scheduler::kNobody, [this] { rejoin(*members_[size_t(options_.crash_node)]); });
   if (options_.noise) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
   if (options_.loses_memory) scheduler()->spawn(Scheduler::kNobody, [this] { lose_memory(); });
+  if (options_.slow_checkpoints) scheduler()->spawn(Scheduler::kNobody, [this] { make_checkpoints(); });
 }
 
 // The node's fibers.
@@ -199,7 +200,7 @@ void PoolCluster::serve(PoolMember& m, int lives) {
     }
     m.left = true;
     if (closing_ || last_life) return void(m.serving = false);
-    scheduler()->sleep(scheduler()->random().below(2'000 * kUs));
+    scheduler()->sleep(scheduler()->random().below(2'000 * kUs), FaultPoint::kLeft);
     if (!join(m)) return void(m.serving = false);
     employ(m, options_.operations / 2);
   }
@@ -217,10 +218,10 @@ bool PoolCluster::stop_provider(PoolMember& m, bufmgr::Session& session) {
 
 void PoolCluster::write_log(PoolMember& m) {
   while (m.serving) {
-    scheduler()->sleep(scheduler()->random().between(20 * kUs, 400 * kUs));
+    scheduler()->sleep(scheduler()->random().between(20 * kUs, 400 * kUs), FaultPoint::kLogAsked);
     if (!m.log.is_asked()) continue;
     const uint64_t end = m.log.end();
-    scheduler()->sleep(scheduler()->random().between(10 * kUs, 200 * kUs));
+    scheduler()->sleep(scheduler()->random().between(10 * kUs, 200 * kUs), FaultPoint::kLogWritten);
     m.log.flush(end);
     if (!m.left) m.node().ring();
   }

@@ -78,6 +78,7 @@ class PoolCluster final : public Observer {
   std::vector<uint64_t> buffer_counts() const;  // bufmgr's, over all nodes and lives
   Oracle& oracle() { return oracle_; }
   uint64_t longest_wait_ns() const { return 0; }
+  const PoolDisk& disk() const { return disk_; }
 
  private:
   friend class PoolUser;
@@ -117,6 +118,10 @@ class PoolCluster final : public Observer {
   bool stop_provider(PoolMember&, bufmgr::Session&);
   void write_log(PoolMember&);
   void lose_memory();  // now and then, while the nodes work
+  void make_checkpoints();
+  bool make_checkpoint(Random& chance, CheckpointStep* last);
+  std::vector<PoolDisk::NodeLog> logs_of_all();
+  void arm_others();
   void check_restart(Random& chance, bool all_have_left);
   PoolDisk::NodeLog log_of(PoolMember&);
   uint64_t value_at(int page, uint64_t version) const;
@@ -125,6 +130,10 @@ class PoolCluster final : public Observer {
   void about_to(const Op&) override;
   void linger_before(const Op&);
   int page_of(const LineState&) const override;
+  FaultPoint point_of(const volatile void*) const override;
+  FaultPoint point_of(const Batch&, int op) const override;
+  Phases phases() const override;
+  bool is_targeted() const { return options_.target.at != FaultPoint::kElsewhere; }
   bool lives(const PoolMember& m) const { return !crashed(m.id.value); }
   PageId id(int page) const { return pages_[size_t(page)]; }
   int index_of(PageId) const;

@@ -16,17 +16,24 @@ using coherence::Result;
 
 namespace {
 
-constexpr uint32_t kJoinEntry = 16, kDeathEntry = 17;  // as recovery/restart_journal.cpp writes them
+// As recovery/restart_journal.cpp writes them.
+constexpr uint32_t kJoinEntry = 16, kDeathEntry = 17, kDeathWithoutRingEntry = 20;
+constexpr size_t kDeathHead = 5 * sizeof(uint64_t);
 
-void add_entry(recovery::History& journal, uint32_t kind, const std::vector<uint64_t>& words,
-               std::span<const std::byte> more = {}) {
+std::vector<std::byte> entry_of(const std::vector<uint64_t>& words, std::span<const std::byte> more = {}) {
   const auto head = std::as_bytes(std::span(words));
   std::vector<std::byte> all(head.begin(), head.end());
   all.insert(all.end(), more.begin(), more.end());
-  if (!journal.add(kind, all)) abort();
+  return all;
 }
 
 }  // namespace
+
+const char* checkpoint_step_name(CheckpointStep step) {
+  static constexpr const char* kNames[] = {"HolesRead",  "LogsRead", "ImagesWritten",
+                                           "LogsSynced", "Replaced", "RingsDropped"};
+  return kNames[int(step)];
+}
 
 // A node's log, from `from` to `until`.
 class PoolDisk::Log final : public recovery::LogSource {
@@ -45,7 +52,12 @@ class PoolDisk::Log final : public recovery::LogSource {
     }
     return Errc::kNotFound;
   }
-  void put_back() override { --at_; }
+  void put_back() override {
+    if (mutation == Mutation::kNotPutBack)
+      position_ = kept_[at_ - 1].end;
+    else
+      --at_;
+  }
   uint64_t position() const { return position_; }  // all records up to there are applied
 
  private:
@@ -90,21 +102,37 @@ class PoolDisk::Pages final : public recovery::PageImages {
   Images& images_;
 };
 
+void PoolDisk::add(uint32_t kind, std::vector<std::byte> bytes) {
+  if (!journal_.add(kind, bytes)) abort();
+  entries_.push_back({kind, std::move(bytes)});
+}
+
 void PoolDisk::joined(NodeId node, uint64_t incarnation, uint64_t first_sequence) {
-  add_entry(journal_, kJoinEntry, {node.value, incarnation, first_sequence, 0});
+  if (mutation == Mutation::kJoinUnrecorded) return;
+  add(kJoinEntry, entry_of({node.value, incarnation, first_sequence, 0}));
 }
 
 void PoolDisk::died(NodeId node, uint64_t incarnation, uint64_t first_sequence, std::span<const std::byte> framed) {
   if (mutation == Mutation::kDeathUnrecorded) return;
-  add_entry(journal_, kDeathEntry, {node.value, incarnation, first_sequence, first_sequence + framed.size(), 0},
-            framed);
+  add(kDeathEntry, entry_of({node.value, incarnation, first_sequence, first_sequence + framed.size(), 0}, framed));
 }
 
-std::vector<const recovery::Death*> PoolDisk::deaths() const {
-  std::vector<const recovery::Death*> all;
-  for (const recovery::NodeHistory& node : journal_.node)
-    for (const recovery::Death& death : node.deaths()) all.push_back(&death);
-  return all;
+// Those of which the checkpoint has all (recovery::drop_rings).
+void PoolDisk::drop_rings() {
+  const Progress& done = mutation == Mutation::kRingsDroppedEarly ? making_->progress : checkpoint_;
+  recovery::History left;
+  for (Entry& entry : entries_) {
+    uint64_t head[2];
+    memcpy(head, entry.bytes.data(), sizeof head);
+    const auto ring = done.rings.find({head[0], head[1]});
+    if (entry.kind == kDeathEntry && ring != done.rings.end() && ring->second == entry.bytes.size() - kDeathHead) {
+      entry.kind = kDeathWithoutRingEntry;
+      entry.bytes.resize(kDeathHead);
+      rings_dropped_ = true;
+    }
+    if (!left.add(entry.kind, entry.bytes)) abort();
+  }
+  journal_ = std::move(left);
 }
 
 PoolDisk::Images PoolDisk::copy_of(const Images& images) {
@@ -113,23 +141,45 @@ PoolDisk::Images PoolDisk::copy_of(const Images& images) {
   return copy;
 }
 
-Result<uint32_t> PoolDisk::merge(const std::vector<NodeLog>& logs, const std::vector<uint64_t>& until, bool certain,
-                                 Progress* progress, Problem* problem) {
+PoolDisk::Progress PoolDisk::copy_of(const Progress& from) {
+  Progress copy;
+  memcpy(copy.position, from.position, sizeof copy.position);
+  copy.rings = from.rings;
+  copy.images = copy_of(from.images);
+  return copy;
+}
+
+Result<uint32_t> PoolDisk::apply(const std::vector<recovery::LogSource*>& sources, Images* to, Problem* problem) {
+  Pages pages(*to);
+  if (mutation != Mutation::kLogsApart) return recovery::apply_logs_so_far(sources, pages, problem);
+  uint32_t waiting = 0;
+  for (recovery::LogSource* source : sources) {
+    const auto one = recovery::apply_logs_so_far(std::span(&source, 1), pages, problem);
+    if (!one) return one.error();
+    waiting += *one;
+  }
+  return waiting;
+}
+
+Result<uint32_t> PoolDisk::merge(const recovery::History& journal, const std::vector<NodeLog>& logs,
+                                 const std::vector<uint64_t>& until, bool certain, Progress* progress,
+                                 Problem* problem) {
   std::vector<std::unique_ptr<Log>> of_nodes;
   std::vector<std::unique_ptr<Ring>> rings;
   std::vector<recovery::LogSource*> sources;
-  for (const recovery::Death* death : deaths()) {
-    rings.push_back(std::make_unique<Ring>(*death, progress->rings[{death->node.value, death->incarnation}]));
-    sources.push_back(rings.back().get());
-  }
+  for (const recovery::NodeHistory& node : journal.node)
+    for (const recovery::Death& death : node.deaths()) {
+      if (death.framed.empty()) continue;  // or it was dropped
+      rings.push_back(std::make_unique<Ring>(death, progress->rings[{death.node.value, death.incarnation}]));
+      sources.push_back(rings.back().get());
+    }
   for (size_t n = 0; n < logs.size(); ++n) {
     const uint64_t below = certain && mutation != Mutation::kHoleOverlooked ? logs[n].hole : ~uint64_t{0};
-    of_nodes.push_back(std::make_unique<Log>(*logs[n].log, NodeId{uint8_t(n)}, journal_.node[n], progress->position[n],
+    of_nodes.push_back(std::make_unique<Log>(*logs[n].log, NodeId{uint8_t(n)}, journal.node[n], progress->position[n],
                                              until[n], below));
     sources.push_back(of_nodes.back().get());
   }
-  Pages pages(progress->images);
-  const auto waiting = recovery::apply_logs_so_far(sources, pages, problem);
+  const auto waiting = apply(sources, &progress->images, problem);
   if (!waiting) return waiting.error();
   for (size_t n = 0; n < logs.size(); ++n) progress->position[n] = of_nodes[n]->position();
   for (const auto& ring : rings)
@@ -148,28 +198,72 @@ std::vector<uint64_t> PoolDisk::read_up_to(const std::vector<NodeLog>& logs, Ran
 }
 
 void PoolDisk::lose_process(NodeId node, LateLog& log, Random& random) const {
-  const uint64_t flushed = std::max(log.truly_flushed(), synced_[node.value]);
-  log.lose_behind(random.between(flushed, std::max(flushed, log.end())));
+  const uint64_t kept = std::max({log.truly_flushed(), synced_[node.value], written_[node.value]});
+  log.lose_behind(random.between(kept, std::max(kept, log.end())));
 }
 
 void PoolDisk::make_checkpoint(const std::vector<NodeLog>& logs, Random& random) {
   ++checkpoints_;
   const auto until = read_up_to(logs, random);
   Problem problem;
-  if (!merge(logs, until, true, &checkpoint_, &problem)) abort();
+  if (!merge(journal_, logs, until, true, &checkpoint_, &problem)) abort();
   for (size_t n = 0; n < logs.size(); ++n) synced_[n] = std::max(synced_[n], until[n]);  // before it is there
+}
+
+// What the journal says comes behind the holes, and before the logs (tools/gclctl/checkpoint.cpp).
+void PoolDisk::read_logs(const std::vector<NodeLog>& logs, Random& random) {
+  making_->progress = copy_of(checkpoint_);
+  making_->until = read_up_to(logs, random);
+  for (size_t n = 0; n < logs.size(); ++n) written_[n] = std::max(written_[n], making_->until[n]);
+  Problem problem;
+  if (!merge(making_->journal, logs, making_->until, true, &making_->progress, &problem)) abort();
+}
+
+void PoolDisk::replace() {
+  Images before = std::move(checkpoint_.images);
+  checkpoint_ = copy_of(making_->progress);
+  if (mutation == Mutation::kCheckpointNamedFirst) checkpoint_.images = std::move(before);
+  ++checkpoints_;
+}
+
+void PoolDisk::make(CheckpointStep step, const std::vector<NodeLog>& logs, const std::vector<uint64_t>& holes,
+                    Random& random) {
+  switch (step) {
+    case CheckpointStep::kHolesRead:
+      making_->journal = journal_;
+      break;
+    case CheckpointStep::kLogsRead: {
+      std::vector<NodeLog> certain = logs;
+      for (size_t n = 0; n < logs.size(); ++n) certain[n].hole = holes[n];
+      read_logs(certain, random);
+      break;
+    }
+    case CheckpointStep::kImagesWritten:
+      if (mutation == Mutation::kCheckpointNamedFirst) replace();
+      if (mutation == Mutation::kRingsDroppedEarly) drop_rings();
+      break;
+    case CheckpointStep::kLogsSynced:
+      for (size_t n = 0; n < logs.size(); ++n) synced_[n] = std::max(synced_[n], making_->until[n]);
+      break;
+    case CheckpointStep::kReplaced:
+      if (mutation == Mutation::kCheckpointNamedFirst) checkpoint_.images = copy_of(making_->progress.images);
+      if (mutation != Mutation::kCheckpointNamedFirst) replace();
+      break;
+    case CheckpointStep::kRingsDropped:
+      drop_rings();
+      break;
+    case CheckpointStep::kCount:
+      break;
+  }
 }
 
 bool PoolDisk::restart(const std::vector<NodeLog>& logs, bool from_checkpoint, Random& random, Images* to,
                        Problem* why) {
   ++restarts_;
   Progress progress;
-  if (from_checkpoint) {
-    memcpy(progress.position, checkpoint_.position, sizeof progress.position);
-    progress.rings = checkpoint_.rings;
-    progress.images = copy_of(checkpoint_.images);
-  }
-  const auto waiting = merge(logs, read_up_to(logs, random), false, &progress, why);
+  if (from_checkpoint || rings_dropped_) progress = copy_of(checkpoint_);
+  if (mutation == Mutation::kCheckpointPagesLost) progress.images.clear();
+  const auto waiting = merge(journal_, logs, read_up_to(logs, random), false, &progress, why);
   *to = std::move(progress.images);
   return waiting.ok() && *waiting == 0;
 }

@@ -8,7 +8,11 @@
 #include "coherence/session.hpp"
 #include "coherence/session/write_back.hpp"
 #include "mutation.hpp"
+#include "recovery/apply.hpp"
 #include "scheduler.hpp"
+
+using coherence::Problem;
+using coherence::Result;
 
 namespace bufmgr {
 
@@ -33,6 +37,43 @@ void signal_wakeup(std::atomic<uint32_t>& word) noexcept {
 }
 
 }  // namespace bufmgr
+
+namespace recovery {
+
+Result<Applied> product_apply(bufmgr::RecordReader reader, const bufmgr::RecordPage& page, std::byte* image,
+                              Problem* problem) noexcept;
+
+namespace {
+
+void set_version(std::byte* image, uint64_t version) {
+  memcpy(image + offsetof(bufmgr::PageHeader, version), &version, sizeof version);
+}
+
+// kGroupTorn: the record of which a page was there already.
+struct RecordName {
+  uint64_t node, sequence;
+  bool operator==(const RecordName&) const = default;
+};
+RecordName there_already{};
+
+}  // namespace
+
+Result<Applied> apply(bufmgr::RecordReader reader, const bufmgr::RecordPage& page, std::byte* image,
+                      Problem* problem) noexcept {
+  bufmgr::PageHeader header;
+  memcpy(&header, image, sizeof header);
+  const bool newer = header.version >= page.version, older = header.version + 1 < page.version;
+  if (sim::mutation == sim::Mutation::kAppliedAgain && newer) set_version(image, page.version - 1);
+  if (sim::mutation == sim::Mutation::kGapApplied && older) set_version(image, page.version - 1);
+  if (sim::mutation == sim::Mutation::kGroupTorn) {
+    const RecordName name{reader.header().node, reader.header().sequence};
+    if (newer) there_already = name;
+    if (name == there_already) return Applied::kAlreadyThere;
+  }
+  return product_apply(reader, page, image, problem);
+}
+
+}  // namespace recovery
 
 namespace coherence {
 

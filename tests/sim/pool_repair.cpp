@@ -28,6 +28,7 @@ void PoolCluster::died(PoolMember& m) {
   const int node = m.id.value;
   deaths_.nodes++;
   if (tracing) trace("node %d dies", node);
+  if (is_targeted()) arm_others();
   for (uint32_t i = 0; i < m.node().frames(); i++) {
     const LineOp op = fields(m.node().line(i)).state.op;
     const bool repairs =
@@ -36,11 +37,10 @@ void PoolCluster::died(PoolMember& m) {
   }
   if (mutation == Mutation::kNobodyWatches) return;
   Random chance(Random::mix(options_.seed ^ (0x105e + uint64_t(node))));
-  if (options_.loses_memory) {  // a checkpoint at the worst moment: sessions have left holes in its ring
+  if (options_.loses_memory &&
+      !options_.slow_checkpoints) {  // at the worst moment: sessions have left holes in its ring
     Scheduler::Calm calm(*scheduler());
-    std::vector<PoolDisk::NodeLog> logs;
-    for (auto& one : members_) logs.push_back(log_of(*one));
-    disk_.make_checkpoint(logs, chance);
+    disk_.make_checkpoint(logs_of_all(), chance);
   }
   disk_.lose_process(m.id, m.log, chance);
   if (!options_.survives) return free_locks_of(node);
@@ -111,7 +111,7 @@ uint64_t PoolCluster::value_at(int page, uint64_t version) const {
 void PoolCluster::lose_memory() {
   Random chance(Random::mix(options_.seed ^ 0x9034e4));
   while (!closing_) {
-    scheduler()->sleep(chance.between(50 * kUs, 3'000 * kUs));
+    scheduler()->sleep(chance.between(50 * kUs, 3'000 * kUs) * (options_.slow_checkpoints ? 8 : 1));
     if (!options_.survives && fenced()) return;
     Scheduler::Calm calm(*scheduler());
     check_restart(chance, false);
@@ -156,7 +156,9 @@ void PoolCluster::rejoin(PoolMember& m) {
 
 // repair.recorded-first.  What is recorded is the disk's business (pool_disk).
 void PoolCluster::record_deaths(PoolMember& m) {
-  for (NodeSet left = m.node().unrecorded(); !left.empty(); left = left.without(left.first()))
+  const NodeSet unrecorded = m.node().unrecorded();
+  if (is_targeted() && !unrecorded.empty()) scheduler()->yield(FaultPoint::kDeathJournalled);
+  for (NodeSet left = unrecorded; !left.empty(); left = left.without(left.first()))
     (void)m.node().recorded(left.first(), m.node().info(left.first()).incarnation);
 }
 
@@ -178,7 +180,7 @@ class EndsToRecord final : public bufmgr::Interrupts {
 // One of several survivors; each of them may die in the middle of it.  Records and sweeps, as the product's worker.
 void PoolCluster::sweep(PoolMember& m) {
   while (!m.stopping && !m.pool->fenced()) {
-    scheduler()->sleep(scheduler()->random().between(50 * kUs, 500 * kUs));
+    scheduler()->sleep(scheduler()->random().between(50 * kUs, 500 * kUs), FaultPoint::kSweep);
     record_deaths(m);
     const NodeSet dead = m.node().repairable();
     if (dead.empty()) continue;

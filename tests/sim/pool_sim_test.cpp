@@ -84,7 +84,12 @@ INSTANTIATE_TEST_SUITE_P(Sim, PoolBrokenRepair,
                                          Proof{Mutation::kCopiesInRing, Checker::kLastWrite, 400},
                                          Proof{Mutation::kDeathUnrecorded, Checker::kRestart, 100},
                                          Proof{Mutation::kHoleOverlooked, Checker::kRestart, 400},
-                                         Proof{Mutation::kRecordingWaits, Checker::kProgress, 400}),
+                                         Proof{Mutation::kRecordingWaits, Checker::kProgress, 400},
+                                         Proof{Mutation::kJoinUnrecorded, Checker::kRestart},
+                                         Proof{Mutation::kLogsApart, Checker::kRestart},
+                                         Proof{Mutation::kAppliedAgain, Checker::kRestart, 100},
+                                         Proof{Mutation::kGapApplied, Checker::kRestart, 100},
+                                         Proof{Mutation::kGroupTorn, Checker::kRestart, 400}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

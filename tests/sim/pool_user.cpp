@@ -304,7 +304,7 @@ void PoolUser::change(MiniTransaction& mini, ExclusiveGuard& guard, int page) {
   mini.set(guard, kFormerAt, before);
   for (uint32_t at : kValueAt) {
     mini.set(guard, at, value);
-    scheduler()->yield();
+    scheduler()->yield(FaultPoint::kChanging);
   }
   if (random_.one_in(options_.large_one_in)) memset(mini.edit(guard, kFillAt, kFill), int(value & 0xff), kFill);
 }

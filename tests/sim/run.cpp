@@ -20,6 +20,7 @@ class Run {
     for (int i = 0; i < o.pauses; i++)
       scheduler_.pause_node(int(chance.below(uint64_t(o.nodes))), chance.below(30 * kMs), chance.below(o.pause_ns_max));
     if (o.crash_node >= 0) scheduler_.crash_at(o.crash_node, o.crash_point, o.orphaned_ns);
+    if (o.crash_node >= 0 && !o.dies_second()) scheduler_.crash_at(o.crash_node, o.target);
     if (o.second_crash >= 0) scheduler_.crash_at(o.second_crash, o.second_crash_point);
     crash_node_ = o.crash_node;
     survives_ = o.survives;
@@ -53,11 +54,16 @@ class Run {
                 .virtual_ns = scheduler_.now(),
                 .longest_wait_ns = cluster_.longest_wait_ns(),
                 .allowed_wait_ns = o.fairness_ns_max(),
-                .batches = batches};
+                .batches = batches,
+                .crashes = scheduler_.crashes()};
     for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
     if constexpr (requires { cluster_.deaths(); }) out.deaths = cluster_.deaths();
     if constexpr (requires { cluster_.known_of_members(); }) out.members = cluster_.known_of_members();
     if constexpr (requires { cluster_.buffer_counts(); }) out.buffer_counts = cluster_.buffer_counts();
+    if constexpr (requires { cluster_.disk(); }) {
+      out.checkpoints = cluster_.disk().checkpoints();
+      out.checkpoints_killed = cluster_.disk().killed();
+    }
     return out;
   }
 

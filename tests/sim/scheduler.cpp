@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
+
+#include "seams.hpp"
 
 namespace sim {
 namespace {
@@ -37,9 +40,9 @@ int64_t accesses_left = kForever;
 
 Scheduler* scheduler() { return the_scheduler; }
 
-void out_of_accesses() {
+void out_of_accesses(const volatile void* word) {
   accesses_left = kForever;
-  if (the_scheduler && the_scheduler->in_fiber()) the_scheduler->yield();
+  if (the_scheduler && the_scheduler->in_fiber()) the_scheduler->yield_at(word);
 }
 
 Scheduler::Scheduler(uint64_t seed, const Pace& pace, int nodes)
@@ -141,11 +144,30 @@ void Scheduler::refill() { accesses_left = int64_t(1 + random_.below(2 * pace_.g
 // --- from fibers
 // -----------------------------------------------------------------------------------------------------------
 
-void Scheduler::fault_point() {
+// What the observer looks at does not count: the run goes on as it would without.
+FaultPoint Scheduler::point_of(const Where& where) {
+  if (where.batch) return observer ? observer->point_of(*where.batch, where.op) : FaultPoint::kElsewhere;
+  if (where.word) return observer ? observer->point_of(where.word) : FaultPoint::kElsewhere;
+  return where.at;
+}
+
+bool Scheduler::is_target(NodeStatus& node, const Where& where) const {
+  if (point_of(where) != node.target.at || !(observer->phases() & only(node.target.phase))) return false;
+  return node.target.skip-- == 0;
+}
+
+void Scheduler::fault_point(const Where& where) {
   ++yields_;
   if (running_->node < 0 || calm_) return;
   NodeStatus& node = nodes_[running_->node];
-  if (++node.points != node.crash_at) return;
+  const bool now = ++node.points == node.crash_at;
+  if (!now && node.target.at == FaultPoint::kElsewhere) return;
+  const int64_t left = std::exchange(accesses_left, kForever);
+  const bool dies = now || (!node.dying && is_target(node, where));
+  if (dies) crashes_.push_back({running_->node, point_of(where), observer ? observer->phases() : Phases{0}});
+  accesses_left = left;
+  if (!dies) return;
+  node.target = {};
   node.dying = true;
   if (node.orphaned_ns == 0) return crash(running_->node);
   spawn(kNobody, [this, dying = running_->node, ns = node.orphaned_ns] {
@@ -155,36 +177,44 @@ void Scheduler::fault_point() {
   kill_self();
 }
 
-void Scheduler::yield() {
+void Scheduler::yield(FaultPoint at) { step({at}); }
+void Scheduler::yield_at(const volatile void* word) { step({FaultPoint::kCopy, word}); }
+
+void Scheduler::step(const Where& where) {
   if (calm_) return refill();
-  fault_point();
+  fault_point(where);
   const uint32_t slow = running_->node < 0 ? 1 : nodes_[running_->node].slow;
   wait_until(*running_, now_ + delay(pace_.step_ns_max) * slow, false);
   hand_on();
 }
 
-void Scheduler::verb() {
+void Scheduler::verb(FaultPoint at) { begin_verb({at}); }
+void Scheduler::verb(const coherence::Batch& batch, int op) {
+  begin_verb({FaultPoint::kElsewhere, nullptr, &batch, op});
+}
+
+void Scheduler::begin_verb(const Where& where) {
   if (calm_) return;
-  fault_point();
+  fault_point(where);
   const uint32_t slow = running_->node < 0 ? 1 : nodes_[running_->node].slow;
   wait_until(*running_, now_ + delay(pace_.verb_ns_max) * slow, false);
   hand_on();
 }
 
-void Scheduler::sleep(uint64_t ns) {
-  fault_point();
+void Scheduler::sleep(uint64_t ns, FaultPoint at) {
+  fault_point({at});
   wait_until(*running_, now_ + ns + delay(pace_.step_ns_max), true);
   hand_on();
 }
 
 void Scheduler::spin(uint64_t ns) {
-  fault_point();
+  fault_point({FaultPoint::kSpin});
   wait_until(*running_, now_ + ns, false);
   hand_on();
 }
 
 void Scheduler::park(const void* word, uint32_t expected, uint64_t ns) {
-  yield();
+  yield(FaultPoint::kSleep);
   Fiber& self = *running_;
   if (__atomic_load_n(static_cast<const uint32_t*>(word), __ATOMIC_SEQ_CST) != expected) return;
   self.word = word;
@@ -200,7 +230,7 @@ void Scheduler::park(const void* word, uint32_t expected, uint64_t ns) {
 }
 
 int Scheduler::wake(const void* word, int count) {
-  yield();
+  yield(FaultPoint::kWake);
   const auto found = parked_.find(word);
   if (found == parked_.end()) return 0;
   std::vector<Fiber*>& waiting = found->second;  // in the order of their coming

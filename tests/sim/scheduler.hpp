@@ -4,7 +4,8 @@
 // sim.instantaneous-between-yields: A fiber runs without interruption from one yield point to the next; what happens in
 //     between is instantaneous.  The order of execution is the order of virtual time.
 // sim.yields-may-crash: Yield points are accesses to atomics, of which one in about Pace::grain yields
-//     (instrumented_atomics.cpp), park, sleep, verbs and completions.  Each is a fault point: a node may crash there.
+//     (instrumented_atomics.cpp), park, sleep, verbs and completions.  Each is a fault point: a node may crash there
+//     (fault_points.def has the list).
 // sim.no-death-in-calm: In the life of a Calm no yield is a fault point.  So a fiber that waits in it for what a fiber
 //     of a living node holds gets it.
 // sim.crash-drops-fibers: A crash drops the node's fibers: their stacks are never resumed nor unwound.
@@ -23,7 +24,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fault_points.hpp"
 #include "random.hpp"
+
+namespace coherence {
+class Batch;
+}
 
 namespace sim {
 
@@ -59,6 +65,8 @@ class Scheduler {
     nodes_[node].crash_at = points;
     nodes_[node].orphaned_ns = orphaned_ns;
   }
+  // Crashes `node` there, if it has not crashed before.
+  void crash_at(int node, const CrashTarget& target) { nodes_[node].target = target; }
   // Called with a node that has crashed: what the system does for dead processes.
   void on_crash(std::function<void(int)> then) { on_crash_ = std::move(then); }
   void slow_down(int node, uint32_t times) { nodes_[node].slow = times; }
@@ -66,9 +74,11 @@ class Scheduler {
   void pause_node(int node, uint64_t from, uint64_t ns);
 
   // --- from fibers ---------------------------------------------------------------------------------------------------
-  void yield();  // a point between two steps
-  void verb();   // before or after a verb
-  void sleep(uint64_t ns);
+  void yield(FaultPoint at = FaultPoint::kWorking);  // a point between two steps
+  void yield_at(const volatile void* word);          // before an access to it
+  void verb(FaultPoint at);                          // when a batch is complete, or is looked at
+  void verb(const coherence::Batch&, int op);        // before one of its verbs
+  void sleep(uint64_t ns, FaultPoint at = FaultPoint::kWorking);
   void spin(uint64_t ns);  // a sleep of a fiber that has work to do
   // Another fiber of this node that begins within a verb's time.  Short-lived: the next fiber may get its id.
   void spawn_verbs(std::function<void()> body) { spawn_verbs(running_->node, std::move(body)); }
@@ -95,6 +105,7 @@ class Scheduler {
   bool crashed(int node) const { return nodes_[node].crashed; }
   bool dying(int node) const { return nodes_[node].dying; }  // crashed, or one of its processes has died
   uint64_t crashed_ns(int node) const { return nodes_[node].crashed_ns; }
+  const std::vector<Crash>& crashes() const { return crashes_; }
   uint64_t paused_ns(int node, uint64_t from, uint64_t to) const;  // how long `node` stood still in between
   uint64_t yields() const { return yields_; }
   uint64_t switches() const { return switches_; }
@@ -127,6 +138,7 @@ class Scheduler {
     uint32_t slow = 1;
     uint64_t points = 0, crash_at = 0, orphaned_ns = 0, crashed_ns = 0;
     bool crashed = false, dying = false;
+    CrashTarget target;
     struct Pause {
       uint64_t from, to;
     };
@@ -139,7 +151,18 @@ class Scheduler {
   void hand_on();  // the running fiber is queued, or gone
   Fiber* next();
   uint64_t delay(uint64_t ns_max);
-  void fault_point();
+  // Where a fiber yields: a point of the list, or what says which one it is.
+  struct Where {
+    FaultPoint at;
+    const volatile void* word = nullptr;
+    const coherence::Batch* batch = nullptr;
+    int op = 0;
+  };
+  static FaultPoint point_of(const Where&);
+  void fault_point(const Where&);
+  bool is_target(NodeStatus&, const Where&) const;
+  void step(const Where&);
+  void begin_verb(const Where&);
   [[noreturn]] void enter(Fiber* fiber);
   static void begin();
   void refill();
@@ -151,6 +174,7 @@ class Scheduler {
   std::vector<Fiber*> past_;                                     // of spawn_verbs(), ended
   std::unordered_map<const void*, std::vector<Fiber*>> parked_;  // by what they are parked on
   std::vector<NodeStatus> nodes_;
+  std::vector<Crash> crashes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
   Fiber* running_ = nullptr;
   jmp_buf outside_;
@@ -173,6 +197,6 @@ Scheduler* scheduler();
 
 // Accesses left until the next yield; counted down by instrumented_atomics.cpp.
 extern int64_t accesses_left;
-void out_of_accesses();
+void out_of_accesses(const volatile void* word);  // of a copy: null
 
 }  // namespace sim

@@ -110,7 +110,7 @@ int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
 uint64_t monotonic_ns() noexcept { return sim::scheduler() ? sim::scheduler()->now() : 1; }
 
 void nap(uint64_t ns) noexcept {
-  if (in_fiber()) sim::scheduler()->sleep(ns);
+  if (in_fiber()) sim::scheduler()->sleep(ns, sim::FaultPoint::kSleep);
 }
 
 // A simulated server lives until its node crashes.
@@ -201,14 +201,15 @@ void ShmMemory::run(Batch& batch) {
   VERIFY(batch.to().value < kMemoryNodesMax);
   std::byte* const base = map_.base(batch.to());
   for (int i = 0; i < batch.size(); i++) {
-    Op& op = batch.op(sim::verb_order(batch, i));
-    if (in_fiber()) sim::scheduler()->verb();
+    const int number = sim::verb_order(batch, i);
+    Op& op = batch.op(number);
+    if (in_fiber()) sim::scheduler()->verb(batch, number);
     if (sim::observer) sim::observer->about_to(op);
     if (sim::mutate_verb(batch, op, base)) continue;
     run_verb(op, batch.op(0), base, counters_);
     if (in_fiber()) sim::scheduler()->trace(op.old ^ uint64_t(op.verb) << 56);
   }
-  if (in_fiber()) sim::scheduler()->verb();
+  if (in_fiber()) sim::scheduler()->verb(sim::FaultPoint::kCompletion);
   batch.state.store(BatchState::kDone, std::memory_order_release);
 }
 
@@ -257,7 +258,7 @@ void ShmMemory::post(Batch* const* batches, int count) {
 }
 
 void ShmMemory::poll() {
-  if (in_fiber()) sim::scheduler()->verb();
+  if (in_fiber()) sim::scheduler()->verb(sim::FaultPoint::kElsewhere);
 }
 
 }  // namespace coherence
@@ -269,7 +270,7 @@ void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
   constexpr size_t kAtAStroke = 512, kPiece = 256;
   if (bytes < kAtAStroke || !coherence::in_fiber()) return __real_memcpy(to, from, bytes);
   for (size_t done = 0; done < bytes; done += kPiece) {
-    if (--sim::accesses_left < 0) sim::out_of_accesses();
+    if (--sim::accesses_left < 0) sim::out_of_accesses(nullptr);
     const size_t piece = bytes - done < kPiece ? bytes - done : kPiece;
     __real_memcpy(static_cast<char*>(to) + done, static_cast<const char*>(from) + done, piece);
     if (sim::mutation == sim::Mutation::kNotValidated) sim::linger_in_copy();
@@ -282,7 +283,7 @@ int __wrap_flock(int fd, int operation) {
   const bool waits = coherence::in_fiber() && (operation & LOCK_NB) == 0 && operation != LOCK_UN;
   while (__real_flock(fd, waits ? operation | LOCK_NB : operation) != 0) {
     if (!waits || errno != EWOULDBLOCK) return -1;
-    sim::scheduler()->sleep(sim::kMs);
+    sim::scheduler()->sleep(sim::kMs, sim::FaultPoint::kElsewhere);
   }
   if (operation != LOCK_UN)
     sim::file_locks.push_back({coherence::in_fiber() ? sim::scheduler()->node() : sim::joining_node, fd});
@@ -304,6 +305,6 @@ int __wrap_munmap(void* at, size_t bytes) {
 // For a fiber that spins while the holder has lost its CPU.
 int __wrap_sched_yield() {
   if (!coherence::in_fiber()) return __real_sched_yield();
-  sim::scheduler()->yield();
+  sim::scheduler()->yield(sim::FaultPoint::kElsewhere);
   return 0;
 }

@@ -4,8 +4,10 @@
 #include <cstdint>
 
 #include "coherence/line/line_machine.hpp"
+#include "fault_points.hpp"
 
 namespace coherence {
+class Batch;
 class Memory;
 struct Op;
 }  // namespace coherence
@@ -21,6 +23,10 @@ class Observer {
   virtual void about_to(const coherence::Op&) = 0;
   virtual int page_of(const coherence::LineState&) const = 0;  // -1: none
   virtual void confirm(const coherence::LineState&) {}         // the grant to that line counts as confirmed
+  // What a fiber is about to do.
+  virtual FaultPoint point_of(const volatile void*) const { return FaultPoint::kElsewhere; }
+  virtual FaultPoint point_of(const coherence::Batch&, int) const { return FaultPoint::kElsewhere; }
+  virtual Phases phases() const { return only(Phase::kWork); }
 };
 extern Observer* observer;
 

@@ -240,7 +240,7 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
   EXPECT_TRUE(gcl_test::eventually(fenced));
 }
 
-// wakeup.workers-look.  Who changes the table wakes the worker if it sleeps; one that is about to sleep looks once more.
+// wakeup.workers-look.  A change of the table wakes a worker that sleeps; one that is about to sleep looks once more.
 TEST_F(Members, AChangeThatComesJustBeforeTheWorkerSleepsEndsTheSleep) {
   struct Changes : Interrupts {
     bool pending() noexcept override {  // serve() asks behind its look at the table
