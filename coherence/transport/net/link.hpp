@@ -119,6 +119,8 @@ class Link {
   // There is one that was accepted, with this greeting about this link.  False: the link is over, as the two sides do
   // not agree about what arrived.
   bool attach(const Hello& hello, uint64_t now) noexcept;
+  // The greeting is of a connection that the other side has given up: it has acknowledged more since, over another one.
+  bool is_late(const Hello& hello) const noexcept { return hello.received < last_acknowledged(); }
   // The connection is gone.
   void detach(const char* why, uint64_t now) noexcept;
   bool attached() const noexcept { return phase_ != Phase::kDetached; }

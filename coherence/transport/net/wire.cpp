@@ -34,6 +34,7 @@ void Wire::dial(uint64_t now) {
 }
 
 void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint64_t now) {
+  if (!link_->over() && link_->is_late(hello)) return;  // the network has kept it back; the present one stays
   const bool again = begun_;
   if (link_->attached()) lost("it has connected anew", now);
   connection_ = std::move(connection);

@@ -257,6 +257,32 @@ TEST(LinksTest, ANewerStartOfANodeTakesItsPlace) {
   EXPECT_EQ(late.reasons[0], "memory node 0 refuses the link: a newer start (2) was here");
 }
 
+// Of a connection that the other side has given up: the network may bring what it sent there behind what came over the
+// next one.
+TEST(LinksTest, AGreetingThatComesLateHarmsNothing) {
+  Party server(memory_node(), Credentials::plain()), client(node(), Credentials::plain());
+  server.listen();
+  server.on_frame = [](Link& link, uint16_t, std::span<const std::byte>) {
+    EXPECT_TRUE(link.send(2, bytes_of("heard")).ok());
+  };
+  Link* const link = client.dial(server.address());
+  const auto goes_on = [&](size_t frames) {
+    EXPECT_TRUE(link->send(1, bytes_of("hear")).ok());
+    return while_they_work({&server, &client}, [&] {
+      return client.frames.size() == frames && !server.at_hand.empty() && server.at_hand[0]->all_acknowledged();
+    });
+  };
+  ASSERT_TRUE(goes_on(1)) << client.log_text() << server.log_text();
+  Stranger late(server);
+  std::byte bytes[kHelloBytes];
+  write_hello({node().self, memory_node().self, 0, link->id(), 0, node().window, true}, bytes);
+  late.say(bytes, sizeof bytes);
+  EXPECT_TRUE(while_they_work({&server, &client}, [&] { return late.hung_up(); }));
+  ASSERT_TRUE(server.endings.empty()) << server.log_text();
+  EXPECT_TRUE(goes_on(2)) << client.log_text() << server.log_text();
+  EXPECT_EQ(client.disconnections, 0);
+}
+
 TEST(LinksTest, AnotherVersionIsToldSo) {
   Party server(memory_node(), Credentials::plain());
   server.listen();
