@@ -18,7 +18,7 @@ namespace coherence {
 namespace {
 
 struct EntryHead {
-  static constexpr uint64_t kMagic = 0x314c4e52'554f4a47;  // "GJOURNL1"
+  static constexpr uint64_t kMagic = 0x314c4e52'554f4a47;  // "GJOURNL1", whose last character is the version
   uint64_t magic;
   uint64_t pool_id;
   uint64_t saves;
@@ -37,6 +37,15 @@ uint32_t checksum_of(uint64_t at, EntryHead head, std::span<const std::byte> byt
 Errc journal_error(const char* what, const char* path, Problem* problem) {
   return problem->set(errno == ENOSPC || errno == EDQUOT ? Errc::kNoSpace : Errc::kSystem, "cannot %s %s: %s", what,
                       path, strerror(errno));
+}
+
+// The version that an entry says of itself, if that is a later one; 0: it is none.
+char later_version(uint64_t magic) {
+  constexpr int kVersionAt = 56;
+  constexpr uint64_t kName = (uint64_t{1} << kVersionAt) - 1;
+  const auto version = char(magic >> kVersionAt);
+  const bool named = (magic & kName) == (EntryHead::kMagic & kName);
+  return named && version > '1' && version <= '9' ? version : '\0';
 }
 
 // kSystem.
@@ -59,12 +68,17 @@ class Entries {
     size_ = uint64_t(s.st_size);
     return {};
   }
-  // Whether there is another sound entry.  kSystem.
+  // Whether there is another sound entry.  kSystem, kIncompatible (pool.journal-version-refused).
   Result<bool> next(Problem* problem) {
     at_ = end_;
     if (size_ - at_ < sizeof head_) return false;
     if (!read_all(fd_, reinterpret_cast<std::byte*>(&head_), sizeof head_, at_))
       return journal_error("read", path_, problem);
+    if (const char version = later_version(head_.magic))
+      return problem->set(Errc::kIncompatible,
+                          "%s has an entry of version %c at byte %llu, and version 1 is read here; a later version of "
+                          "gcl wrote it: use that one",
+                          path_, version, (unsigned long long)at_);
     if (head_.magic != EntryHead::kMagic || head_.bytes > size_ - at_ - sizeof head_) return false;
     bytes_.resize(head_.bytes);
     if (!read_all(fd_, bytes_.data(), head_.bytes, at_ + sizeof head_)) return journal_error("read", path_, problem);

@@ -116,6 +116,24 @@ TEST_F(Journal, AVisitorsErrorEndsTheWalk) {
   EXPECT_EQ(visited, 2);
 }
 
+// pool.journal-version-refused
+TEST_F(Journal, AnEntryOfALaterVersionIsNoTornEnd) {
+  for (const char* text : {"of this version", "of the next"}) note(1, text);
+  const std::string both = bytes();
+  const size_t second = kHeadBytes + strlen("of this version");
+  std::string later = both;
+  ASSERT_EQ(later.substr(second, 8), "GJOURNL1");
+  later[second + 7] = '2';
+  set_bytes(later);
+  Entries found;
+  EXPECT_EQ(read(pool->pool_id(), pool->saves(), &found).error(), Errc::kIncompatible);
+  const std::string why = ".journal has an entry of version 2 at byte " + std::to_string(second) +
+                          ", and version 1 is read here; a later version of gcl wrote it: use that one";
+  EXPECT_NE(strstr(problem.text, why.c_str()), nullptr) << problem.text;
+  EXPECT_EQ(append(9, "more").error(), Errc::kIncompatible);
+  EXPECT_EQ(bytes(), later) << "it is left as it is";
+}
+
 // pool.journal-before-effect
 TEST_F(Journal, ATornEndIsCutOffWhereverItIs) {
   for (const Entries& before : {Entries{}, Entries{{1, "first"}, {2, ""}, {3, "third"}}}) {
