@@ -29,7 +29,8 @@ namespace engine {
 
 class CommitEvidence {
  public:
-  // As the log has it, and what that has beside it (../txn/txn_notes.hpp).  kCorrupt: it is none.
+  // As the log has it, and what that has beside it (../txn/txn_notes.hpp).  kCorrupt: it is none;
+  // kIncompatible: it is of a kind that is not known.
   coherence::Status note(std::span<const std::byte> bytes, uint64_t beside = 0);
   // Records of the host, which names the transaction as the notes do.
   void host_committed(uint64_t xid);

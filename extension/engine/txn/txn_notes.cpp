@@ -93,6 +93,8 @@ coherence::Result<TxnNote> read_note(std::span<const std::byte> bytes, uint64_t 
     whole = read_commits(reader, &note);
   else if (note.kind == TxnNote::kCommitsOne)
     whole = read_one(reader, beside, &note);
+  else
+    return Errc::kIncompatible;
   if (!whole || !reader.at_end()) return Errc::kCorrupt;
   return note;
 }

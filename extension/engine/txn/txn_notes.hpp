@@ -46,7 +46,8 @@ void note_reserved(bufmgr::LogSink&, uint64_t sequence);
 // `sequences` ascend; there are as many notes as it takes.
 void note_commit(bufmgr::LogSink&, uint64_t host_xid, std::span<const uint64_t> sequences);
 
-// `beside`: what the log's frame has there (LogSink::number_beside_note()).  kCorrupt: these bytes are no note.
+// `beside`: what the log's frame has there (LogSink::number_beside_note()).  kCorrupt: these bytes are no note;
+// kIncompatible: one of a kind that is not known.
 coherence::Result<TxnNote> read_note(std::span<const std::byte> note, uint64_t beside = 0);
 
 }  // namespace engine

@@ -91,8 +91,9 @@ TEST_F(Evidence, TheGreatestNumberIsOfAllNotes) {
 }
 
 TEST_F(Evidence, OtherBytesAreRefused) {
-  const std::byte nonsense[] = {std::byte{99}, std::byte{1}};
-  EXPECT_EQ(evidence_.note(nonsense).error(), coherence::Errc::kCorrupt);
+  const std::byte cut_off[] = {std::byte{2}, std::byte{1}}, unknown[] = {std::byte{99}, std::byte{1}};
+  EXPECT_EQ(evidence_.note(cut_off).error(), coherence::Errc::kCorrupt);
+  EXPECT_EQ(evidence_.note(unknown).error(), coherence::Errc::kIncompatible);
 }
 
 // Of the whole transaction, whatever comes first (restart.verdict-beats-log).

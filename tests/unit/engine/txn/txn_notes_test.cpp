@@ -170,7 +170,7 @@ TEST(TxnNote, OtherBytesAreRefused) {
   longer.push_back({});
   EXPECT_EQ(engine::read_note(longer).error(), coherence::Errc::kCorrupt);
   unknown[0] = std::byte{99};
-  EXPECT_EQ(engine::read_note(unknown).error(), coherence::Errc::kCorrupt);
+  EXPECT_EQ(engine::read_note(unknown).error(), coherence::Errc::kIncompatible);
 
   // Of one id whose host's number is beside the note, only the id is in it.
   const uint64_t one[] = {uint64_t{1} << 34};
