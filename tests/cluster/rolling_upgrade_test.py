@@ -3,7 +3,6 @@ import contextlib
 import glob
 import os
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -11,38 +10,15 @@ import threading
 import time
 import unittest
 
-import left_behind
 from data_directory import account
-from harness import GCLCTL, NOT_SERVING, Cluster, Load, SqlError, eventually, together
+from harness import NOT_SERVING, Cluster, Load, SqlError, eventually, together
+from installation import next_installation
 
-NEXT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(GCLCTL))), "next")  # gcl's next version, which the build makes
 FORMAT_AT = 8  # in a pool's header
 VERSION = "SELECT extversion FROM pg_extension WHERE extname = 'gcl'"
 ACCOUNTS, EACH = 30, 100
 TABLES = f"""CREATE TABLE ledger (k int, n int, PRIMARY KEY (k, n)) USING gcl; CREATE TABLE acct (id int PRIMARY KEY, bal int) USING gcl;
              INSERT INTO acct SELECT i, {EACH} FROM generate_series(1, {ACCOUNTS}) i"""
-
-
-class NextInstallation:
-    """gclctl with the next version beside it, as an administrator has it who built that."""
-
-    def __init__(self, test):
-        self.dir = left_behind.new_dir("/var/tmp", GCLCTL)
-        test.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-        for folder in ("bin", "lib", "share"):
-            os.mkdir(f"{self.dir}/{folder}")
-        for program in (GCLCTL, os.path.join(os.path.dirname(GCLCTL), "gcl_memnode")):
-            shutil.copy2(program, f"{self.dir}/bin/{os.path.basename(program)}")
-        shutil.copy2(f"{NEXT}/lib/gcl.so", f"{self.dir}/lib/gcl.so")
-        shutil.copytree(f"{NEXT}/share/gcl", f"{self.dir}/share/gcl")
-        with open(f"{self.dir}/share/gcl/gcl.control", encoding="utf-8") as control:
-            self.version = re.search(r"default_version = '(.*)'", control.read()).group(1)
-
-    def ctl(self, *arguments, check=True):
-        done = subprocess.run([f"{self.dir}/bin/gclctl", *arguments], text=True, capture_output=True, timeout=300, check=False)
-        if check and done.returncode != 0:
-            raise AssertionError(f"gclctl {arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-        return done
 
 
 def server_version(program):
@@ -68,7 +44,7 @@ class Upgrade(unittest.TestCase):
     maxDiff = None  # a failure beside the load is told whole
 
     def setUp(self):
-        self.next = NextInstallation(self)
+        self.next = next_installation(self)
         self.cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
         self.now = self.cluster.sql(1, VERSION)[0]
         self.cluster.sql(1, TABLES)

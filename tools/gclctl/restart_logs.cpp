@@ -85,6 +85,12 @@ Result<std::span<const std::byte>> PrimaryLog::next() {
   while (!bounds_.pause && reader_.next(&record)) {
     const Place place{record.lsn, record.crc};
     if (is_page_record(record)) {
+      coherence::Problem problem;
+      if (const auto readable = bufmgr::check_format(record.data, &problem); !readable) {
+        why_ = fmt::format("the log of primary {} ({}), at {:X}/{:X}: {}", primary_, (data_ / "pg_wal").string(),
+                           record.lsn >> 32, uint32_t(record.lsn), problem.text);
+        return readable.error();
+      }
       const coherence::NodeId self{uint8_t(primary_)};
       const auto certain = recovery::is_certain(record.data, self, history_, bounds_.sequence[primary_]);
       if (certain == recovery::Certain::kNotYet) {
@@ -135,8 +141,11 @@ coherence::Status PrimaryLog::hear(const WalRecord& record) {
   if (record.rmgr != kResourceManager || (record.info & kKindMask) != kNote) return {};
   const auto noted = evidence_.note(record.data, record.xid);
   if (!noted)
-    why_ = fmt::format("primary {}: the note at {:X}/{:X} of its log makes no sense", primary_, record.lsn >> 32,
-                       uint32_t(record.lsn));
+    why_ =
+        fmt::format("primary {}: the note at {:X}/{:X} of its log {}", primary_, record.lsn >> 32, uint32_t(record.lsn),
+                    noted.error() == Errc::kIncompatible
+                        ? "is of a kind that is not read here; a later version of gcl wrote it: use that one"
+                        : "makes no sense");
   return noted;
 }
 
@@ -173,7 +182,13 @@ Result<std::span<const std::byte>> RingLog::next() {
   if (bounds_.pause || at_ >= death_.framed.size()) return Errc::kNotFound;
   const auto left = std::span(death_.framed).subspan(at_);
   const auto record = bufmgr::framed_record(left, death_.first_sequence + at_);
-  if (!record) return record.error() == Errc::kNotFound ? Errc::kCorrupt : record.error();
+  if (record.error() == Errc::kIncompatible) {
+    coherence::Problem problem;
+    const Errc refused = bufmgr::refuse_format(left.subspan(sizeof(RecordFrame)), &problem);
+    why_ = fmt::format("what the journal has of the redo ring of primary {}: {}", death_.node.value, problem.text);
+    return refused;
+  }
+  if (!record) return Errc::kCorrupt;
   at_ += sizeof(RecordFrame) + record->size();
   return *record;
 }
@@ -268,6 +283,8 @@ std::string RestartLogs::why() const {
   for (const auto& [k, logs] : logs_)
     for (const auto& log : logs.logs)
       if (!log->why().empty()) return log->why();
+  for (const auto& ring : rings_)
+    if (!ring->why().empty()) return ring->why();
   return "";
 }
 

@@ -100,11 +100,13 @@ class RingLog final : public recovery::LogSource {
   coherence::Result<std::span<const std::byte>> next() override;
   void put_back() override { at_ = applied_; }
   recovery::Checkpoint::Ring progress() const { return {death_.node.value, death_.incarnation, at_}; }
+  const std::string& why() const { return why_; }  // as PrimaryLog
 
  private:
   const recovery::Death& death_;
   const LogBounds& bounds_;
   size_t at_, applied_;  // bytes; behind the record that was returned last, before it
+  std::string why_;
 };
 
 // All of them.
