@@ -349,6 +349,14 @@ class Backup(unittest.TestCase):
                     with open(f"{place}/{path}", "r+b") as file:
                         file.seek(at)
                         file.write(before)
+        with open(f"{place}/backup.gcl", "r+b") as file:
+            text = file.read()
+            file.seek(text.index(b"format 1") + len("format "))
+            file.write(b"2")
+            file.flush()
+            self.assertIn("backup.gcl has format 2, and format 1 is read here; a later version of gclctl wrote it", self.refused("verify-backup", place))
+            file.seek(0)
+            file.write(text)
         os.rename(f"{place}/node2/data/pg_wal/{wal}", f"{place}/{wal}")
         self.assertIn(f"{wal} is missing", self.refused("verify-backup", place))
         os.rename(f"{place}/{wal}", f"{place}/node2/data/pg_wal/{wal}")

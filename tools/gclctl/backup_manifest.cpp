@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -21,12 +23,13 @@
 namespace gclctl {
 namespace {
 
-constexpr const char* kBackupLine = "# pg_gcl backup, format 1; written by gclctl";
+constexpr const char* kBackupWords = "# pg_gcl backup, format ";
+constexpr const char* kBackupLine = "# pg_gcl backup, format 1; written by gclctl\n";
 constexpr const char* kEnd = "end=";
 
 std::string manifest_text(const BackupManifest& of) {
-  std::string text = fmt::format("{}\nserver={}\ntime={}\npool={:x}\nsaves={}\n", kBackupLine, of.server, of.time,
-                                 of.pool_id, of.saves);
+  std::string text =
+      fmt::format("{}server={}\ntime={}\npool={:x}\nsaves={}\n", kBackupLine, of.server, of.time, of.pool_id, of.saves);
   for (const auto& [k, position] : of.cut) text += fmt::format("cut={} {}\n", k, text_of_position(position));
   for (const auto& [path, sum] : of.files) text += fmt::format("file={} {:08x} {}\n", sum.bytes, sum.crc32c, path);
   return text + fmt::format("{}{:08x}\n", kEnd, coherence::crc32c(0, text.data(), text.size()));
@@ -92,7 +95,10 @@ BackupManifest BackupManifest::read(const fs::path& backup, const char* name) {
   if (!in) fail("cannot read {}", path.string());
   const std::string text(std::istreambuf_iterator<char>(in), {});
   const size_t end = text.rfind(kEnd);
-  if (!text.starts_with(kBackupLine)) fail("{} was written by another version of gclctl, or is damaged", path.string());
+  if (!text.starts_with(kBackupLine) && text.starts_with(kBackupWords))
+    fail("{} has format {}, and format 1 is read here; a later version of gclctl wrote it: use that one", path.string(),
+         std::atoi(text.c_str() + strlen(kBackupWords)));
+  if (!text.starts_with(kBackupLine)) fail("{} is damaged", path.string());
   if (end == std::string::npos ||
       text.substr(end) != fmt::format("{}{:08x}\n", kEnd, coherence::crc32c(0, text.data(), end)))
     fail("{} is damaged", path.string());

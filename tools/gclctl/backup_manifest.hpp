@@ -31,7 +31,7 @@ struct BackupManifest {
   void write(const fs::path& backup, const char* name = kFileName) const;
   // Fails if there is none in a directory: it is no backup.
   static void require(const fs::path& backup);
-  // Fails with a sentence if there is none, it is damaged, or another version of gclctl wrote it.
+  // Fails with a sentence if there is none, it is damaged, or has another format.
   static BackupManifest read(const fs::path& backup, const char* name = kFileName);
 };
 

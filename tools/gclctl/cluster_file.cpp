@@ -1,5 +1,7 @@
 // DIR/cluster.conf: a line that makes the directory gclctl's, and one for each key, as CLI11 reads and writes them.
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -11,6 +13,7 @@
 namespace gclctl {
 namespace {
 
+constexpr const char* kFormatWords = "# pg_gcl cluster, format ";
 constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
 
 // Numbers of primaries, with blanks between them.
@@ -72,6 +75,9 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
   std::istringstream in(said.text);
   std::string line;
   if (!said.found || !std::getline(in, line) || line != kFirstLine) {
+    if (line.starts_with(kFormatWords))
+      fail("{} has format {}, and format 1 is read here; a later version of gclctl wrote it: use that one",
+           (dir / name).string(), std::atoi(line.c_str() + strlen(kFormatWords)));
     if (name != std::string(kFileName)) fail("{} is damaged, or somebody else's", (dir / name).string());
     fail("{} is not a directory made by gclctl init", dir.string());
   }
