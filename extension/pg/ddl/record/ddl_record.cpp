@@ -8,7 +8,17 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c41;  // "DDLA"
+constexpr uint32_t kRecordMagic = 0x44444c41;  // "DDLA", whose last character is the version
+
+// It belongs to the pool's format (docs/UPGRADING.md): there is no reader of another version.
+void require_version(uint32_t magic) {
+  if (magic == kRecordMagic) return;
+  if (magic >> 8 != kRecordMagic >> 8) elog(ERROR, "gcl: malformed DDL record");
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("the log of DDL has a record of version \"%c\", and version \"%c\" is read here", char(magic),
+                         char(kRecordMagic)),
+                  errhint("Another version of gcl wrote it: use that one.")));
+}
 
 template <class T>
 T* make() {
@@ -222,7 +232,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
 }
 
 DdlRecord* read_record(StringInfo from) {
-  if (pq_getmsgint(from, 4) != kRecordMagic) elog(ERROR, "gcl: malformed DDL record");
+  require_version(pq_getmsgint(from, 4));
   auto* record = make<DdlRecord>();
   record->sql = read_text(from);
   record->verifier = read_text(from);
