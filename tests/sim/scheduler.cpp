@@ -37,6 +37,7 @@ void* take_stack() {
 }  // namespace
 
 int64_t accesses_left = kForever;
+Observer* observer = nullptr;
 
 Scheduler* scheduler() { return the_scheduler; }
 
@@ -141,8 +142,7 @@ uint64_t Scheduler::delay(uint64_t ns_max) {
 
 void Scheduler::refill() { accesses_left = int64_t(1 + random_.below(2 * pace_.grain - 1)); }
 
-// --- from fibers
-// -----------------------------------------------------------------------------------------------------------
+// --- from fibers ---------------------------------------------------------------------------------------------------
 
 // What the observer looks at does not count: the run goes on as it would without.
 FaultPoint Scheduler::point_of(const Where& where) {

@@ -38,7 +38,6 @@ int __wrap_sched_yield();
 
 namespace sim {
 
-Observer* observer = nullptr;
 int joining_node = -1;
 Batches batches;
 
