@@ -1,5 +1,7 @@
 """What would grow for ever does not: each row of the table in extension/engine/README.md, in a loop that is long enough to show it."""
 import signal
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -150,18 +152,47 @@ class Growth(unittest.TestCase):
         self.assertLessEqual(pages[-1], pages[1] + 16, pages)
 
 
+UNDO = """DO $$ BEGIN FOR i IN 1..{n} LOOP BEGIN UPDATE undone SET a = -1 WHERE a = i % 100 + 1; RAISE 'no';
+          EXCEPTION WHEN raise_exception THEN NULL; END; IF i % 100 = 0 THEN COMMIT; END IF; END LOOP; END $$"""
+
+
+class NothingWritten(unittest.TestCase):
+    NOTHING = "UPDATE undone SET a = 0 WHERE a = -7;"
+
+    def leave_ids(self, cluster):
+        """Sessions that were about to write, have found nothing to write, and are gone."""
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+            script.write(f"SELECT count(*) FROM undone;\n{self.NOTHING}\n")
+            script.flush()
+            subprocess.run(["pgbench", "-n", "-C", "-M", "extended", "-t", "10", "-f", script.name, cluster.dsn(1)], check=True,
+                           capture_output=True)
+        with_cursor = cluster.session(1)
+        with_cursor.run(f"BEGIN; DECLARE c CURSOR FOR SELECT * FROM undone; {self.NOTHING} COMMIT")
+        with_cursor.close()
+
+    def test_ids_that_nothing_was_written_with_are_passed(self):
+        """The log of statuses behind one that is not lies on a page for each thousand ids."""
+        with Cluster(primaries=2, pool="128MB") as cluster:
+            one, two = cluster.session(1), cluster.session(2)
+            one.run("CREATE TABLE undone (a int) USING gcl; INSERT INTO undone SELECT generate_series(1, 100)")
+            pages = lambda: int(two.one("SELECT pages FROM gcl_stat_pool WHERE kind = 'other'"))  # noqa: E731
+            before = pages()
+            self.leave_ids(cluster)
+            for _ in range(12):
+                one.run(UNDO.format(n=10000), 300)
+            eventually(lambda: pages() <= before + 12, 60)
+
+
 class RolledBack(unittest.TestCase):
     def test_ids_of_rolled_back_transactions_and_savepoints_are_forgotten(self):
         """A list of 8 pages, of a thousand ids each, is worth a pass over this pool."""
         with Cluster(primaries=2, pool="128MB") as cluster:
             one, two = cluster.session(1), cluster.session(2)
             one.run("CREATE TABLE undone (a int) USING gcl; INSERT INTO undone SELECT generate_series(1, 100)")
-            undo = ("DO $$ BEGIN FOR i IN 1..{n} LOOP BEGIN UPDATE undone SET a = -1 WHERE a = i % 100 + 1; RAISE 'no';"
-                    " EXCEPTION WHEN raise_exception THEN NULL; END; IF i % 100 = 0 THEN COMMIT; END IF; END LOOP; END $$")
             lists = lambda: int(two.one("SELECT pages FROM gcl_stat_pool WHERE kind = 'other'"))  # noqa: E731
             before, most = lists(), 0
             for _ in range(6):
-                one.run(undo.format(n=10000), 300)
+                one.run(UNDO.format(n=10000), 300)
                 most = max(most, lists())
                 self.assertEqual("5050", two.one("SELECT sum(a) FROM undone"))
             eventually(lambda: lists() <= before + 12, 60)

@@ -349,6 +349,7 @@ void forget_transaction() noexcept {
   written_level = 0;
   if (attached == nullptr) return;
   VERIFY(!attached->session->holding());
+  attached->txns->give_back_id_ahead();  // a portal that ended with the transaction had kept it
   attached->txns->set_oldest(std::nullopt);
   attached->session->release_all();
   forget_changed_tables();
