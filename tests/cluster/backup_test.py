@@ -561,6 +561,13 @@ class Backup(unittest.TestCase):
         there = self.cluster.ctl("psql", names["NEWDIR"], "3", "-X", "-A", "-t", "-c", "SELECT id FROM t").stdout
         self.assertEqual("7", there.strip())
 
+    def test_a_restored_cluster_is_as_patient(self):
+        """gclctl init --patience, of a cluster over a network."""
+        self.make(patience=20)
+        with Restored(self.cluster, self.back_up()) as other:
+            with open(f"{other.dir}/cluster.conf", encoding="utf-8") as description:
+                self.assertIn("patience=20\n", description.read())
+
     def test_a_backup_of_a_restored_cluster(self):
         self.make()
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl; INSERT INTO t VALUES (1)")

@@ -35,6 +35,8 @@ Cluster describe(const fs::path& backup, const RestoreOptions& options) {
   c.cache_bytes = was.cache_bytes;
   c.locale = was.locale;
   c.transport = was.transport;
+  c.rdma_device = was.rdma_device;
+  c.patience_s = was.patience_s;
   c.memory_port = c.over_tcp() ? c.port + (was.memory_port - was.port) : 0;
   return c;
 }
