@@ -520,6 +520,19 @@ class Backup(unittest.TestCase):
         said = self.refused("restore-point", self.cluster.dir, self.archive)
         self.assertIn("cannot be used before the archive has", said)
 
+    def test_the_journal_keeps_rings_for_points_only(self):
+        """A cluster that archives nothing has no restore points, and drops what a checkpoint has."""
+        self.make()
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl")
+        self.back_up()
+        self.cluster.sql(2, "INSERT INTO t SELECT i, repeat(md5(i::text), 12) FROM generate_series(1, 3000) i")
+        self.cluster.kill_all(2)
+        journal = f"{self.cluster.dir}/pool.saved.journal"
+        eventually(lambda: os.path.getsize(journal) > 100_000)
+        self.cluster.start(2)
+        self.cluster.ctl("checkpoint", self.cluster.dir)
+        self.assertLess(os.path.getsize(journal), 10_000)
+
     # --- clusters that have had a life --------------------------------------------------------------------------------
 
     def test_primaries_and_memory_that_came_and_went(self):

@@ -1,5 +1,6 @@
 // gclctl backup: a copy of a cluster while all its primaries work, as it was at one moment
 // (gclctl.backup-is-power-loss).
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -25,6 +26,8 @@
 namespace gclctl {
 namespace {
 
+constexpr auto kLookMax = std::chrono::seconds(4);
+
 std::string contents_of(const fs::path& file) {
   std::ifstream in(file);
   if (!in) fail("cannot read {}", file.string());
@@ -47,7 +50,7 @@ class Backup {
     std::vector<KeptWal> wal;
     for (const int k : c_.chosen(0)) wal.emplace_back(c_, k, primaries[k]);
     skip_what_checkpoint_has(&wal);
-    mark_backed_up();
+    if (archives(primaries)) mark_backed_up();
     open_copy();  // once more than is needed is no harm: what is open stays as it is
     const Cut cut = primaries.take_cut();
     manifest_.cut = cut.position;
@@ -78,8 +81,7 @@ class Backup {
   void require_no_tablespaces(AllPrimaries& primaries) const {
     for (const int k : c_.chosen(0)) {
       const auto rows = primaries[k].require(
-          "SELECT spcname FROM pg_catalog.pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')",
-          std::chrono::seconds(4));
+          "SELECT spcname FROM pg_catalog.pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')", kLookMax);
       if (!rows.empty())
         fail("primary {} has tablespace \"{}\": a cluster with tablespaces of its own cannot be backed up online", k,
              rows[0][0]);
@@ -108,6 +110,15 @@ class Backup {
       for (const recovery::Checkpoint::Log& log : there->logs)
         if (int(log.node) == one.primary() && log.after == logs_of(c_, one.primary()).back().after)
           one.needs_only_from(log.position);
+  }
+
+  // Without that no restore point goes on from this backup.
+  bool archives(AllPrimaries& primaries) const {
+    for (const int k : c_.chosen(0)) {
+      const auto rows = primaries[k].require("SELECT pg_catalog.current_setting('archive_mode')", kLookMax);
+      if (rows.at(0).at(0) != "off") return true;
+    }
+    return false;
   }
 
   // gclctl.point-has-rings
