@@ -347,6 +347,16 @@ class DataDirectories(unittest.TestCase):
         c.ctl("destroy", c.dir)
         self.assertFalse(os.path.exists(f"{moved}/PG_VERSION"), "nothing is left, wherever it is")
 
+    def test_wal_that_is_not_kept(self):
+        """Somebody has dropped the slot."""
+        cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        shown = cluster.ctl("status", cluster.dir).stdout
+        self.assertEqual(2, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
+        cluster.sql(2, "SELECT pg_drop_replication_slot('gcl')")
+        shown = cluster.ctl("status", cluster.dir).stdout
+        self.assertEqual(1, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
+        self.assertIn("; keeps no WAL for the pool: there is no replication slot gcl;", shown.partition("primary 2")[2])
+
 
 class Dead(unittest.TestCase):
     """`status` names the primaries that have died, and what their repair waits for."""

@@ -11,9 +11,11 @@ constexpr const char* kServer = R"(
 SELECT count(*) FILTER (WHERE a.backend_type = 'client backend'),
        (SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_catalog.pg_stat_database),
        coalesce(extract(epoch FROM max(clock_timestamp() - a.xact_start))::int, 0),
-       (SELECT CASE WHEN restart_lsn IS NULL THEN '; WAL since the last save is lost (max_slot_wal_keep_size)'
-                    ELSE format('; keeps %s MB of WAL', (pg_current_wal_lsn() - restart_lsn)::bigint / 1048576) END
-          FROM pg_catalog.pg_replication_slots WHERE slot_name = 'gcl')
+       coalesce(
+         (SELECT CASE WHEN restart_lsn IS NULL THEN '; WAL since the last save is lost (max_slot_wal_keep_size)'
+                      ELSE format('; keeps %s MB of WAL', (pg_current_wal_lsn() - restart_lsn)::bigint / 1048576) END
+            FROM pg_catalog.pg_replication_slots WHERE slot_name = 'gcl'),
+         '; keeps no WAL for the pool: there is no replication slot gcl')
 FROM pg_catalog.pg_stat_activity a WHERE a.pid <> pg_backend_pid())";
 // {0} is the schema of the extension.
 constexpr const char* kNode = R"(
