@@ -86,6 +86,23 @@ class LostMemoryNode(unittest.TestCase):
         return []
 
 
+class Gone(unittest.TestCase):
+    def test_one_that_cannot_be_started_is_told(self):
+        """Its file is gone, and memory node 0 still knows where it was."""
+        cluster = self.enterContext(Cluster(primaries=2, memory_nodes=2, extension=False))
+        cluster.holds_nothing = False
+        self.assertEqual(0, cluster.ctl("status", cluster.dir, check=False).returncode)
+        os.kill(process_of(cluster, 1), signal.SIGKILL)
+        eventually(lambda: not has_memory(process_of(cluster, 1)))
+        done = cluster.ctl("status", cluster.dir, check=False)
+        self.assertRegex(done.stdout, "memory 1  +down")
+        self.assertEqual(1, done.returncode, done.stdout)
+        os.remove(f"{cluster.pool_dir()}/pool.mem1")
+        done = cluster.ctl("start", cluster.dir, check=False)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertRegex(done.stderr, "memory node 1 did not start: .*/pool.mem1 is gone, and the pool is in use")
+
+
 class StartedTogether(unittest.TestCase):
     """Each primary by a gclctl of its own: memory nodes are started once, and stopped with the last primary."""
 

@@ -235,22 +235,24 @@ void stop_memory_nodes(const Cluster& c) {
   for (uint32_t k = 0; k < uint32_t(coherence::kMemoryNodesMax); k++) stop_one(c, k);
 }
 
-std::string memory_nodes_in_words(const Cluster& c) {
-  if (!c.over_tcp()) return "";
+MemoryNodesInWords memory_nodes_in_words(const Cluster& c) {
+  if (!c.over_tcp()) return {};
   const int first = memory_node_process(c);
-  if (first == 0) return fmt::format("memory     {}  down\n", memory_node_address(c));
-  std::string words =
+  if (first == 0) return {fmt::format("memory     {}  down\n", memory_node_address(c)), false};
+  MemoryNodesInWords words{.text = "", .all_serve = listens(c)};
+  words.text =
       fmt::format("memory     {}  {}\n", memory_node_address(c),
-                  listens(c) ? fmt::format("up (process {})", first)
-                             : fmt::format("process {} does not listen; see {}", first, log_file(c, 0).string()));
+                  words.all_serve ? fmt::format("up (process {})", first)
+                                  : fmt::format("process {} does not listen; see {}", first, log_file(c, 0).string()));
   for (uint32_t k = 1; k < count_of(c); k++) {
     const int pid = memory_node_process(c, k);
+    const bool here = pid != 0 && memory_node_is_here(c, k);
     const std::string unused = pid == 0 ? "" : why_unused(c, k);
-    words += fmt::format(
-        "memory {}   {}{}\n", k,
-        pid == 0 ? "down"
-                 : fmt::format("{} (process {})", memory_node_is_here(c, k) ? "up" : "not with memory node 0", pid),
-        unused.empty() ? "" : ", not used yet: " + unused);
+    words.text +=
+        fmt::format("memory {}   {}{}\n", k,
+                    pid == 0 ? "down" : fmt::format("{} (process {})", here ? "up" : "not with memory node 0", pid),
+                    unused.empty() ? "" : ", not used yet: " + unused);
+    words.all_serve &= here;
   }
   return words;
 }

@@ -35,7 +35,11 @@ std::string cluster_key(const Cluster&);
 // A memory node's process; 0: there is none.
 int memory_node_process(const Cluster&, uint32_t number = 0);
 // As `gclctl status` shows them, a line each; empty: there is none to show.
-std::string memory_nodes_in_words(const Cluster&);
+struct MemoryNodesInWords {
+  std::string text;
+  bool all_serve = true;
+};
+MemoryNodesInWords memory_nodes_in_words(const Cluster&);
 // What the configuration of primary K says of them: names and values.
 std::map<std::string, std::string> memory_node_settings(const Cluster&, int k);
 

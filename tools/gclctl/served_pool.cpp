@@ -1,10 +1,13 @@
 #include "tools/gclctl/served_pool.hpp"
 
+#include <sys/socket.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "coherence/base/member_state.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "coherence/transport/net/address.hpp"
 #include "coherence/transport/net/credentials.hpp"
 #include "coherence/transport/tcp/member/tool.hpp"
@@ -91,11 +94,31 @@ std::string why_unused(const Cluster& c, uint32_t number) {
                      table->memory_node[number].address);
 }
 
+namespace {
+
+// On this machine.
+bool somebody_listens(const char* at) {
+  Problem ignored;
+  const auto address = net::Address::parse(at, &ignored);
+  if (!address) return false;
+  const auto endpoints = address->resolve(&ignored);
+  for (int i = 0; endpoints && i < endpoints->count; i++) {
+    const net::Endpoint& one = endpoints->at[i];
+    const coherence::File socket(::socket(one.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(socket.fd(), one.raw(), one.bytes) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool memory_node_is_here(const Cluster& c, uint32_t number) {
   std::string why;
   const auto table = std::make_unique<tcp::Table>();
-  return ask_for_table(c, table.get(), &why) && number < table->head.memory_nodes &&
-         (number == 0 || table->memory_node[number].address[0] != '\0');
+  if (!ask_for_table(c, table.get(), &why) || number >= table->head.memory_nodes) return false;
+  const char* const address = table->memory_node[number].address;
+  // What memory node 0 knows may be of a daemon that has ended.  Across hosts this one may not reach itself there.
+  return number == 0 || (address[0] != '\0' && (c.on_hosts() || somebody_listens(address)));
 }
 
 }  // namespace gclctl

@@ -78,7 +78,8 @@ int show(const Cluster& c) {
     if (pool_use) fmt::print("           {}\n", *pool_use);
     return up == int(c.chosen(0).size()) && hosts.all_serve ? 0 : 1;
   }
-  fmt::print("{}", memory_nodes_in_words(c));
+  const MemoryNodesInWords memory = memory_nodes_in_words(c);
+  fmt::print("{}", memory.text);
   PoolState pool = inspect_pool(c);
   const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());
   fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),
@@ -91,7 +92,7 @@ int show(const Cluster& c) {
     const uint64_t bytes = fs::file_size(file, error);
     fmt::print("           {}  {}\n", error ? "no file" : fmt::format("{} MB", megabytes(bytes)), file.string());
   }
-  return up == int(c.chosen(0).size()) && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
+  return up == int(c.chosen(0).size()) && pool.kind == PoolState::Kind::kInUse && memory.all_serve ? 0 : 1;
 }
 
 }  // namespace
