@@ -25,6 +25,7 @@ tests_of() {
     tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
     tests/conformance/* | tests/replacement/* | tests/sim/*) echo "test_$(cut -d/ -f2 <<<"$1")\\." ;;
     tests/fuzz/*) echo 'fuzz\.' ;;
+    tests/model/serializable/*) echo 'test_serializable_model\.' ;;
     tests/model/*) echo 'test_model' ;;
     tests/power/*) echo 'cluster\.power_loss$' ;;
     tests/support/hooked_transport.hpp) echo 'test_engine\.' ;;
