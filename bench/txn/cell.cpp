@@ -8,7 +8,6 @@ namespace txn {
 namespace {
 
 constexpr uint64_t kTriesMax = 64;
-constexpr uint64_t kLimitNs = 100'000'000'000;  // of virtual time
 
 class Meter {
  public:
@@ -19,7 +18,7 @@ class Meter {
   }
   bool over() const { return commits_ >= end_; }
   bool measures() const { return commits_ >= warm_up_; }
-  void aborted() { aborts_ += measures(); }
+  void aborted() { aborts_ += measures(), all_aborts_++; }
   void committed(uint64_t ns, Seen seen) {
     if (spec_.keep_history) result_.history.push_back(std::move(seen));  // also what ends behind the last that counts
     if (over()) return;
@@ -31,13 +30,20 @@ class Meter {
   }
   Result result() {
     result_.ended = over();
+    if (!over()) cut_short();
     return std::move(result_);
   }
 
  private:
+  // What there is of it, the warm-up included.
+  void cut_short() {
+    warm_up_ = began_ = 0, before_ = {};
+    end_ = commits_, aborts_ = all_aborts_;
+    end();
+  }
   void end() {
-    const auto n = double(end_ - warm_up_);
-    result_.ktps = n * 1'000'000 / double(sim::scheduler()->now() - began_);
+    const auto n = double(std::max<uint64_t>(end_ - warm_up_, 1));
+    result_.ktps = double(end_ - warm_up_) * 1'000'000 / double(sim::scheduler()->now() - began_);
     result_.aborts = double(aborts_) / n;
     result_.p50_us = latencies_.quantile_us(0.5);
     result_.p99_us = latencies_.quantile_us(0.99);
@@ -47,7 +53,7 @@ class Meter {
   const CellSpec& spec_;
   const paper::Network& network_;
   paper::Histogram latencies_;
-  uint64_t commits_ = 0, aborts_ = 0, warm_up_ = 0, end_ = 0, began_ = 0;
+  uint64_t commits_ = 0, aborts_ = 0, all_aborts_ = 0, warm_up_ = 0, end_ = 0, began_ = 0;
   paper::Traffic before_;
   Result result_;
 };
@@ -57,6 +63,9 @@ int owner_of(const Row& row, const void* layout) { return static_cast<const Layo
 std::unique_ptr<Engine> make(const CellSpec& spec, const paper::Setup& setup, paper::Network& network,
                              const Layout& layout, std::vector<Log>& logs) {
   if (spec.store == "partitioned") return make_partitioned(setup, network, owner_of, &layout, logs);
+  if (spec.control.ends_with("-holds"))
+    return make_holds(make_selcc_store(setup, network), network, logs, spec.control == "row-holds", spec.tries);
+  if (spec.control == "validation") return make_validation(make_selcc_store(setup, network), network, logs, spec.tries);
   const bool locks = spec.control == "2pl";
   auto store = spec.store == "sel" ? make_sel_store(setup, network, locks) : make_selcc_store(setup, network);
   if (locks) return make_two_phase_locking(std::move(store), logs);
@@ -70,8 +79,10 @@ bool is_known(const CellSpec& spec) {
   const auto one_of = [](const std::string& name, std::initializer_list<const char*> known) {
     return std::ranges::any_of(known, [&](const char* one) { return name == one; });
   };
-  return one_of(spec.control, {"2pl", "to", "occ"}) && one_of(spec.store, {"selcc", "sel", "partitioned"}) &&
-         one_of(spec.work.kind, {"tpcc", "ycsb"}) &&
+  const bool product = one_of(spec.control, {"page-holds", "row-holds", "validation"});
+  return (product || one_of(spec.control, {"2pl", "to", "occ"})) &&
+         one_of(spec.store, {"selcc", "sel", "partitioned"}) && (!product || spec.store == "selcc") &&
+         one_of(spec.work.kind, {"tpcc", "ycsb", "hot-insert", "sibench", "skew"}) &&
          (spec.store != "partitioned" || (spec.control == "2pl" && spec.work.kind == "tpcc")) &&
          spec.work.warehouses >= spec.work.nodes;
 }
@@ -79,7 +90,7 @@ bool is_known(const CellSpec& spec) {
 Result run_cell(const CellSpec& spec) {
   const sim::Pace pace{.grain = 1'000'000'000, .step_ns_max = 0, .verb_ns_max = 0, .wake_ns_max = 0};
   const WorkloadSpec& work = spec.work;
-  const Layout layout(work);
+  Layout layout(work);
   paper::Setup setup;
   setup.costs = spec.costs;
   setup.frames = spec.frames;
@@ -119,7 +130,7 @@ Result run_cell(const CellSpec& spec) {
         }
         if (--left == 0) scheduler.stop();
       });
-  scheduler.run(kLimitNs);
+  scheduler.run(spec.limit_ns);
   Result result = meter.result();
   result.hash = scheduler.hash();
   return result;

@@ -30,6 +30,11 @@ class Engine {
 std::unique_ptr<Engine> make_two_phase_locking(std::unique_ptr<PageStore>, std::vector<Log>& logs);
 std::unique_ptr<Engine> make_timestamp_ordering(std::unique_ptr<PageStore>, std::vector<Log>& logs);
 std::unique_ptr<Engine> make_optimistic(std::unique_ptr<PageStore>, std::vector<Log>& logs);
+// As the product's SERIALIZABLE, with versions of rows, snapshots and a commit by words: holds of pages, or of rows
+// within a node (`rows`) and of pages between nodes; or validation at the commit timestamp.
+std::unique_ptr<Engine> make_holds(std::unique_ptr<PageStore>, paper::Network&, std::vector<Log>& logs, bool rows,
+                                   int tries);
+std::unique_ptr<Engine> make_validation(std::unique_ptr<PageStore>, paper::Network&, std::vector<Log>& logs, int tries);
 // Each row has one node that alone has it: `owner(row)`.  Two-phase locking there, and two-phase commit between nodes.
 using Owner = int (*)(const Row&, const void* of);
 std::unique_ptr<Engine> make_partitioned(const paper::Setup&, paper::Network&, Owner, const void* of,

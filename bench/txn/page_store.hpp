@@ -25,9 +25,10 @@ class PageStore {
   virtual void changed(int node, int thread, const Row&) = 0;
   virtual void unlatch(int node, int thread, uint64_t page, bool write) = 0;
 
-  // In place of unlatch(): the transaction of this thread keeps the page, in that mode, until let_go(); the latch ends.
-  // False: another transaction of the node keeps it in a mode that forbids this one; the latch has ended.
-  virtual bool keep(int node, int thread, uint64_t page, bool write) = 0;
+  // In place of unlatch(): the transaction of this thread keeps these rows of the page, in that mode, until let_go();
+  // the latch ends.  To other nodes it keeps the page.  False: another transaction of the node keeps one of these rows
+  // in a mode that forbids this one; the latch has ended.
+  virtual bool keep(int node, int thread, uint64_t page, bool write, Lines rows = kAllLines) = 0;
   // A page that is kept exclusively: latched again; nobody is met there.  Ends with unlatch().
   virtual std::byte* latch_kept(int node, int thread, uint64_t page) = 0;
   virtual void let_go(int node, int thread, uint64_t page, bool write) = 0;

@@ -20,6 +20,9 @@ enum class Access : uint8_t {
   kImmutable,  // reads what nobody ever writes: no concurrency control (txn.immutable-is-free)
 };
 
+using Lines = uint64_t;  // of a page, as a set
+inline constexpr Lines kAllLines = ~Lines{0};
+
 struct Step {
   Row row;
   Access access;

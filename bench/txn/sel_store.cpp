@@ -60,7 +60,7 @@ class SelStore final : public PageStore {
     let_go(node, thread, page, write);
   }
 
-  bool keep(int, int, uint64_t, bool) override { return true; }
+  bool keep(int, int, uint64_t, bool, Lines) override { return true; }
   std::byte* latch_kept(int node, int thread, uint64_t page) override { return mine(node, thread)[page].bytes.data(); }
   void let_go(int node, int thread, uint64_t page, bool write) override {
     const auto at = mine(node, thread).find(page);

@@ -1,5 +1,6 @@
 // Pages over SELCC: what a transaction keeps is the right that lazy release leaves with the node anyway, as in the
 // product (coherence.held-until-end); which transactions of the node keep a page, the node knows by itself.
+#include <algorithm>
 #include <vector>
 
 #include "bench/paper/selcc_cluster.hpp"
@@ -30,15 +31,18 @@ class SelccStore final : public PageStore {
     cluster_.unlatch(node, thread, *latched(node, thread), write);
   }
 
-  bool keep(int node, int thread, uint64_t page, bool write) override {
+  bool keep(int node, int thread, uint64_t page, bool write, Lines rows) override {
     Kept& kept = kept_[size_t(node)][page];
     coherence::Line& line = *latched(node, thread);
-    const bool free = !kept.exclusively && (!write || kept.shared == 0);
+    const bool free = std::ranges::none_of(kept.by, [&](const By& one) {
+      return one.thread != thread && ((one.written | (write ? one.read : 0)) & rows) != 0;
+    });
     if (free) {
-      cluster_.hold(node, thread, line, write);
+      By& mine = kept.of(thread);
+      Lines& before = write ? mine.written : mine.read;
+      if (before == 0) cluster_.hold(node, thread, line, write);
+      before |= rows;
       kept.line = &line;
-      kept.shared += !write;
-      kept.exclusively = write;
     }
     cluster_.unlatch(node, thread, line, write);
     return free;
@@ -46,17 +50,25 @@ class SelccStore final : public PageStore {
   std::byte* latch_kept(int node, int thread, uint64_t page) override { return latch(node, thread, page, true); }
   void let_go(int node, int thread, uint64_t page, bool write) override {
     Kept& kept = kept_[size_t(node)][page];
-    kept.shared -= !write;
-    if (write) kept.exclusively = false;
+    By& mine = kept.of(thread);
+    (write ? mine.written : mine.read) = 0;
+    if ((mine.written | mine.read) == 0) kept.by.erase(kept.by.begin() + (&mine - kept.by.data()));
     cluster_.drop(node, thread, *kept.line, write);
   }
 
  private:
   // By transactions of one node.
+  struct By {
+    int thread;
+    Lines read = 0, written = 0;
+  };
   struct Kept {
     coherence::Line* line = nullptr;  // its page stays there as long
-    uint32_t shared = 0;
-    bool exclusively = false;
+    std::vector<By> by;
+    By& of(int thread) {
+      const auto found = std::ranges::find(by, thread, &By::thread);
+      return found != by.end() ? *found : by.emplace_back(thread);
+    }
   };
   coherence::Line*& latched(int node, int thread) { return latched_[size_t(node * threads_ + thread)]; }
 

@@ -1,6 +1,8 @@
 // Each kind of concurrency control on each store: every history has a serial order, and the same seed the same figures.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bench/txn/cell.hpp"
 
 namespace txn {
@@ -10,6 +12,7 @@ CellSpec small(const char* control, const char* store, const char* kind) {
   CellSpec spec;
   spec.control = control;
   spec.store = store;
+  spec.tries = 4;
   spec.work.kind = kind;
   spec.work.nodes = spec.work.threads = 4;
   spec.work.warehouses = 4;
@@ -48,7 +51,9 @@ TEST_P(Transactions, HaveASerialOrder) {
 }
 
 std::string name_of(const testing::TestParamInfo<Kind>& one) {
-  return std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param) + "_" + std::get<2>(one.param);
+  std::string name = std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param) + "_" + std::get<2>(one.param);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Transactions,
@@ -57,7 +62,10 @@ INSTANTIATE_TEST_SUITE_P(All, Transactions,
                                          Kind{"to", "sel", "tpcc"}, Kind{"occ", "sel", "tpcc"},
                                          Kind{"2pl", "selcc", "ycsb"}, Kind{"to", "selcc", "ycsb"},
                                          Kind{"occ", "selcc", "ycsb"}, Kind{"2pl", "sel", "ycsb"},
-                                         Kind{"2pl", "partitioned", "tpcc"}),
+                                         Kind{"2pl", "partitioned", "tpcc"}, Kind{"page-holds", "selcc", "tpcc"},
+                                         Kind{"row-holds", "selcc", "tpcc"}, Kind{"validation", "selcc", "tpcc"},
+                                         Kind{"row-holds", "selcc", "sibench"}, Kind{"validation", "selcc", "sibench"},
+                                         Kind{"row-holds", "selcc", "skew"}, Kind{"validation", "selcc", "skew"}),
                          name_of);
 
 // The paper's section 7.3, as far as this model bears it out (README.md).
@@ -100,6 +108,24 @@ TEST(TransactionShapes, AcrossPartitionsTwoPhaseCommitLosesMore) {
   };
   EXPECT_GT(at("selcc", 100), 0.7 * at("selcc", 0));
   EXPECT_LT(at("partitioned", 100), 0.65 * at("partitioned", 0));
+}
+
+// What extension/engine/serializable/rationale.md decides by.
+TEST(TransactionShapes, BetweenNodesHoldsOfPagesStopRowsThatNeverMeet) {
+  const auto at = [](const char* control, int nodes) {
+    CellSpec spec;
+    spec.control = control;
+    spec.work.kind = "hot-insert";
+    spec.work.nodes = nodes;
+    spec.tries = 40;
+    spec.log_ns = 100'000;
+    spec.frames = 6'000;
+    spec.warm_up = 30, spec.measured = 50;
+    return run_cell(spec).ktps;
+  };
+  EXPECT_GT(at("validation", 8), 1.5 * at("row-holds", 8));
+  EXPECT_NEAR(at("validation", 1), at("row-holds", 1), 1);
+  EXPECT_GT(at("row-holds", 1), 2 * at("page-holds", 1));
 }
 
 // The judge sees what is wrong (tests.seen-to-fail).

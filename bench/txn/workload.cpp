@@ -8,6 +8,7 @@ namespace txn {
 namespace {
 
 constexpr int kDistricts = 10;
+constexpr uint64_t kSibenchRows = 100;
 
 uint64_t pages_for(uint64_t rows, uint64_t each) { return (rows + each - 1) / each; }
 
@@ -21,13 +22,19 @@ Layout::Layout(const WorkloadSpec& spec)
     news_ = pages_ = spec.pages;
     return;
   }
+  const uint64_t new_pages = uint64_t(spec.nodes * spec.threads) * kNewPages;
+  if (spec.kind != "tpcc") {
+    news_ = spec.kind == "hot-insert" ? kKeyPages : pages_for(std::max(kSibenchRows, 2 * pairs()), kRowsOfPage);
+    pages_ = news_ + new_pages;
+    return;
+  }
   const auto warehouses = uint64_t(spec.warehouses);
   districts_ = warehouses_ + warehouses;
   items_ = districts_ + warehouses;
   customers_ = items_ + pages_for(uint64_t(spec.items), kItemsOfPage);
   stocks_ = customers_ + warehouses * customer_pages_;
   news_ = stocks_ + warehouses * stock_pages_;
-  pages_ = news_ + uint64_t(spec.nodes * spec.threads) * kNewPages;
+  pages_ = news_ + new_pages;
 }
 
 // Warehouses go round the nodes; new rows are their thread's.
@@ -40,7 +47,7 @@ int Layout::owner(const Row& row) const {
   return of(row.page >= districts_ ? row.page - districts_ : row.page);
 }
 
-Client::Client(const WorkloadSpec& spec, const Layout& layout, const paper::Zipf* zipf, int node, int thread)
+Client::Client(const WorkloadSpec& spec, Layout& layout, const paper::Zipf* zipf, int node, int thread)
     : spec_(spec),
       layout_(layout),
       zipf_(zipf),
@@ -52,6 +59,12 @@ const std::vector<Step>& Client::next() {
   steps_.clear();
   if (spec_.kind == "ycsb") {
     ycsb();
+  } else if (spec_.kind == "hot-insert") {
+    hot_insert();
+  } else if (spec_.kind == "sibench") {
+    sibench();
+  } else if (spec_.kind == "skew") {
+    skew();
   } else if (const int w = home(); int(below(100)) < spec_.payments) {
     payment(w);
   } else {
@@ -76,6 +89,26 @@ void Client::ycsb() {
     const uint64_t page = zipf_ != nullptr ? zipf_->draw(random_) : below(spec_.pages);
     add({page, uint32_t(below(16))}, int(below(100)) < spec_.reads ? Access::kRead : Access::kUpdate);
   }
+}
+
+// A row, and its entry in the right-most leaf.
+void Client::hot_insert() {
+  add(layout_.next(node_, thread_, made_++), Access::kUpdate);
+  add(layout_.place(layout_.next_key()), Access::kUpdate);
+}
+
+void Client::sibench() {
+  if (below(2) == 0) return add(layout_.place(below(kSibenchRows)), Access::kUpdate);
+  for (uint64_t i = 0; i < kSibenchRows; i++) add(layout_.place(i), Access::kRead);
+}
+
+// Two rows are read, then one of them is changed.  Pairs of all nodes lie on each page.
+void Client::skew() {
+  const uint64_t pairs = layout_.pairs();
+  const uint64_t pair = spec_.apart ? uint64_t(thread_ * spec_.nodes + node_) : below(pairs);
+  const uint64_t from = spec_.scans ? 0 : 2 * pair, to = spec_.scans ? 2 * pairs : from + 2;
+  for (uint64_t i = from; i < to; i++) steps_.push_back({layout_.place(i), Access::kRead});
+  steps_.push_back({layout_.place(2 * pair + below(2)), Access::kUpdate});
 }
 
 int Client::home() {

@@ -13,7 +13,7 @@
 namespace txn {
 
 struct WorkloadSpec {
-  std::string kind = "tpcc";  // ycsb
+  std::string kind = "tpcc";  // ycsb; as bench/conflicts.py: hot-insert, sibench, skew
   int nodes = 8, threads = 8;
   uint64_t seed = 1;
   // TPC-C
@@ -28,6 +28,9 @@ struct WorkloadSpec {
   int reads = 50;    // percent; the others are updates
   int steps = 10;    // of a transaction
   double theta = 0;  // of Zipf; 0: uniform
+  // skew
+  bool apart = false;  // each thread has a pair of its own
+  bool scans = false;  // the pair is found by reading all pairs
 };
 
 class Layout {
@@ -42,6 +45,10 @@ class Layout {
   Row customer(int w, int d, int c) const {
     return in(customers_ + uint64_t(w) * customer_pages_, uint64_t(d * spec_.customers + c), kCustomersOfPage);
   }
+  // Of hot-insert, sibench and skew: rows side by side.
+  Row place(uint64_t number) const { return in(0, number, kRowsOfPage); }
+  uint64_t next_key() { return keys_++ % (kKeyPages * kRowsOfPage); }
+  uint64_t pairs() const { return uint64_t(spec_.nodes * spec_.threads); }
   Row stock(int w, int i) const { return in(stocks_ + uint64_t(w) * stock_pages_, uint64_t(i), kStocksOfPage); }
   // The next place for a new row: each thread fills pages of its own, and begins again at the end of them.
   Row next(int node, int thread, uint64_t number) const {
@@ -52,23 +59,26 @@ class Layout {
 
  private:
   static constexpr uint64_t kItemsOfPage = 16, kCustomersOfPage = 3, kStocksOfPage = 6;  // of 2 KB
-  static constexpr uint64_t kRowsOfPage = 16, kNewPages = 16;
+  static constexpr uint64_t kRowsOfPage = 16, kNewPages = 16, kKeyPages = 4'096;
   static Row in(uint64_t from, uint64_t number, uint64_t each) {
     return {from + number / each, uint32_t(number % each)};
   }
   const WorkloadSpec spec_;
   uint64_t customer_pages_, stock_pages_;
-  uint64_t warehouses_ = 0, districts_, items_, customers_, stocks_, news_, pages_;
+  uint64_t warehouses_ = 0, districts_, items_, customers_, stocks_, news_, pages_, keys_ = 0;
 };
 
 // What one thread does next.
 class Client {
  public:
-  Client(const WorkloadSpec&, const Layout&, const paper::Zipf*, int node, int thread);
+  Client(const WorkloadSpec&, Layout&, const paper::Zipf*, int node, int thread);
   const std::vector<Step>& next();
 
  private:
   void ycsb();
+  void hot_insert();
+  void sibench();
+  void skew();
   void payment(int w);
   void new_order(int w);
   int home();
@@ -77,7 +87,7 @@ class Client {
   void add(const Row& row, Access access);
   uint64_t below(uint64_t bound) { return random_.below(bound); }
   const WorkloadSpec& spec_;
-  const Layout& layout_;
+  Layout& layout_;
   const paper::Zipf* const zipf_;
   const int node_, thread_;
   sim::Random random_;
