@@ -257,6 +257,19 @@ class Gclctl(unittest.TestCase):
         self.assertFalse(os.path.exists(self.dir))
 
 
+    def test_a_server_that_ends_says_why_it_did_this_time(self):
+        """Also where it ends before it says that it starts."""
+        self.init()
+        for broken in ("gcl.conf", "global/pg_control"):
+            path = f"{self.dir}/node1/data/{broken}"
+            os.rename(path, path + ".away")
+            code, said = self.ctl("start", self.dir, "--node", "1")
+            os.rename(path + ".away", path)
+            self.assertEqual(1, code, said)
+            self.assertIn(f"{os.path.basename(broken)}\": No such file or directory", said)
+        self.assertNotIn("gcl.conf", said)  # of the time before
+
+
 class Status(unittest.TestCase):
     def test_the_cluster_at_a_glance(self):
         cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
@@ -286,6 +299,16 @@ class Status(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 60)
         finally:
             os.kill(victim, signal.SIGCONT)
+
+    def test_wal_that_is_not_kept(self):
+        """Somebody has dropped the slot."""
+        cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        shown = cluster.ctl("status", cluster.dir).stdout
+        self.assertEqual(2, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
+        cluster.sql(2, "SELECT pg_drop_replication_slot('gcl')")
+        shown = cluster.ctl("status", cluster.dir).stdout
+        self.assertEqual(1, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
+        self.assertIn("; keeps no WAL for the pool: there is no replication slot gcl;", shown.partition("primary 2")[2])
 
 
 class DataDirectories(unittest.TestCase):
@@ -346,16 +369,6 @@ class DataDirectories(unittest.TestCase):
         self.assertIn("2 of 2 primaries stopped", c.stop().stdout)
         c.ctl("destroy", c.dir)
         self.assertFalse(os.path.exists(f"{moved}/PG_VERSION"), "nothing is left, wherever it is")
-
-    def test_wal_that_is_not_kept(self):
-        """Somebody has dropped the slot."""
-        cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
-        shown = cluster.ctl("status", cluster.dir).stdout
-        self.assertEqual(2, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
-        cluster.sql(2, "SELECT pg_drop_replication_slot('gcl')")
-        shown = cluster.ctl("status", cluster.dir).stdout
-        self.assertEqual(1, len(re.findall(r"keeps \d+ MB of WAL;", shown)), shown)
-        self.assertIn("; keeps no WAL for the pool: there is no replication slot gcl;", shown.partition("primary 2")[2])
 
 
 class Dead(unittest.TestCase):

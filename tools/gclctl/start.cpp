@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -32,16 +33,37 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kDeathMax = std::chrono::seconds(20);   // beyond the patience of gcl_memnode
 constexpr auto kStartMax = std::chrono::seconds(120);  // longer than gcl.rejoin_timeout, which a server may wait for
 
-// The last lines of a server's log that say why it stopped.
-std::string last_words(const fs::path& log) {
+struct Started {
+  pid_t pid;
+  uint64_t log_from;  // where its words begin in the log
+};
+
+Started start_server(const Cluster& c, int k) {
+  std::error_code none;
+  const uint64_t bytes = fs::file_size(c.log(k), none);
+  const fs::path data = c.data(k);
+  const pid_t pid = start_daemon({(c.bindir(k) / "postgres").string(), "-D", data.string()}, data, c.log(k));
+  return {pid, none ? 0 : bytes};
+}
+
+constexpr size_t kLastLines = 10;
+
+// The lines of a server's log that say why it stopped: all, of a few; of more those of a level, or the last ones.
+std::string last_words(const fs::path& log, uint64_t from) {
   std::ifstream in(log);
+  in.seekg(std::streamoff(from));
   std::string line, words;
+  std::deque<std::string> last;
+  bool more = false;
   while (std::getline(in, line)) {
-    if (line.find("starting PostgreSQL") != std::string::npos) words.clear();
+    last.push_back(line);
+    if (last.size() > kLastLines) last.pop_front(), more = true;
     for (const char* level : {"FATAL:", "PANIC:", "ERROR:", "HINT:", "DETAIL:", "cannot run"})
       if (line.find(level) != std::string::npos) words += "\n  " + line;
   }
-  return words.empty() ? "\n  (no error in " + log.string() + ")" : words;
+  if (more && !words.empty()) return words;
+  if (last.empty()) return "\n  (it has said nothing in " + log.string() + ")";
+  return fmt::format("\n  {}", fmt::join(last, "\n  "));
 }
 
 bool answers(const Cluster& c, int k) { return PQping(c.impatient_dsn(k).c_str()) == PQPING_OK; }
@@ -157,17 +179,16 @@ int start_servers(const Cluster& c, int node) {
   start_memory_nodes(c);
   memory_nodes.reset();
   if (c.on_hosts() && !wanted.empty()) wait_for_memory_nodes(c);
-  std::map<int, pid_t> started;
-  for (int k : wanted)
-    started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));
+  std::map<int, Started> started;
+  for (int k : wanted) started[k] = start_server(c, k);
   PatientDeadline deadline(c, kStartMax);
   int failures = 0;
   while (!started.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     for (auto it = started.begin(); it != started.end();) {
-      auto [k, pid] = *it;
-      if (waitpid(pid, nullptr, WNOHANG) == pid) {
-        fmt::print(stderr, "primary {} did not start:{}\n", k, last_words(c.log(k)));
+      const auto& [k, server] = *it;
+      if (waitpid(server.pid, nullptr, WNOHANG) == server.pid) {
+        fmt::print(stderr, "primary {} did not start:{}\n", k, last_words(c.log(k), server.log_from));
         failures++;
       } else if (answers(c, k)) {
         fmt::print("primary {} is up: psql \"{}\"\n", k, c.dsn(k));
