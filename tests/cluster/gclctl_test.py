@@ -257,6 +257,23 @@ class Gclctl(unittest.TestCase):
         self.assertFalse(os.path.exists(self.dir))
 
 
+    def test_what_an_init_that_was_killed_has_left_is_removed(self):
+        """Also in memory, where nobody would know whose it is."""
+        arguments, before = ("--memory-dir", self.parent), os.listdir(self.parent)
+        if os.geteuid() == 0:
+            shutil.chown(self.parent, "postgres", "postgres")
+        makes = subprocess.Popen([GCLCTL, "init", self.dir, "--primaries", "1", "--port", str(self.port), "--pool-size", "256MB",
+                                  "--cache-size", "16MB", *arguments], stdout=subprocess.DEVNULL, start_new_session=True)
+        while not [name for name in os.listdir(self.parent) if name.startswith("gcl-")]:
+            self.assertIsNone(makes.poll())
+        os.killpg(makes.pid, signal.SIGKILL)
+        makes.wait()
+        self.assertFalse(os.path.exists(self.dir + "/cluster.conf"))
+        self.assert_refused(self.init(*arguments), f"gclctl destroy {self.dir}")
+        code, said = self.ctl("destroy", self.dir)
+        self.assertEqual((0, before), (code, os.listdir(self.parent)), said)
+        self.assertEqual(0, self.init(*arguments)[0])
+
     def test_a_server_that_ends_says_why_it_did_this_time(self):
         """Also where it ends before it says that it starts."""
         self.init()

@@ -34,6 +34,7 @@ constexpr uint64_t kSizeMax = uint64_t{1} << 46;  // 64 TB
 
 struct Cluster {
   static constexpr const char* kFileName = "cluster.conf";
+  static constexpr const char* kUnfinished = "cluster.conf.new";  // of a cluster that is being made, or the next one
 
   fs::path dir;  // absolute
   std::string id;
@@ -56,6 +57,7 @@ struct Cluster {
   // `name`: of another such file, in a backup.
   static Cluster load(const fs::path& dir, const char* name = kFileName);
   void save() const;  // whole or not at all
+  void begin() const;  // so that destroy finds all of it where the command that makes it is killed before it saves
 
   fs::path prefix() const { return dir / "prefix"; }
   fs::path prefix(int k) const;  // of primary K (gclctl.software-per-primary)

@@ -78,7 +78,8 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
     if (line.starts_with(kFormatWords))
       fail("{} has format {}, and format 1 is read here; a later version of gclctl wrote it: use that one",
            (dir / name).string(), std::atoi(line.c_str() + strlen(kFormatWords)));
-    if (name != std::string(kFileName)) fail("{} is damaged, or somebody else's", (dir / name).string());
+    if (name != std::string(kFileName) && name != std::string(kUnfinished))
+      fail("{} is damaged, or somebody else's", (dir / name).string());
     fail("{} is not a directory made by gclctl init", dir.string());
   }
   Cluster c;
@@ -99,15 +100,19 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
   return c;
 }
 
-void Cluster::save() const {
-  const fs::path fresh = dir / (std::string(kFileName) + ".new");
+void Cluster::begin() const {
+  const fs::path fresh = dir / kUnfinished;
   std::ofstream out(fresh);
   Cluster said = *this;
   out << kFirstLine << "\n" << Description(&said).config_to_str(true);
   out.close();
   if (!out) fail("cannot write {}", fresh.string());
   sync_path(fresh);  // or power that is lost may leave the name and nothing behind it
-  fs::rename(fresh, dir / kFileName);
+}
+
+void Cluster::save() const {
+  begin();
+  fs::rename(dir / kUnfinished, dir / kFileName);
   sync_path(dir);
 }
 

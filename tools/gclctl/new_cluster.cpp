@@ -44,7 +44,10 @@ Cluster describe_new(const NewCluster& options) {
 
 int make_cluster(const Cluster& c, const std::function<int(const ExtensionFiles&)>& fill) {
   if (fs::exists(c.dir) && (!fs::is_directory(c.dir) || !fs::is_empty(c.dir)))
-    fail("{} is there and is not empty: give a new directory", c.dir.string());
+    fail("{} is there and is not empty: give a new directory{}", c.dir.string(),
+         fs::exists(c.dir / Cluster::kUnfinished) && !fs::exists(c.dir / Cluster::kFileName)
+             ? "; what a command that was killed has left goes with: gclctl destroy " + c.dir.string()
+             : "");
   for (const int k : c.chosen(0)) check_port_free(c, k);
   check_reachable(c.account, c.dir.parent_path());
   const ExtensionFiles extension = open_extension();
@@ -52,7 +55,10 @@ int make_cluster(const Cluster& c, const std::function<int(const ExtensionFiles&
   int code = 1;
   std::string problem;
   try {
-    code = run_as(c.account, [&] { return fill(extension); });
+    code = run_as(c.account, [&] {
+      if (!c.on_hosts()) c.begin();  // a part's destroy removes the saved pool of all, which may be another cluster's
+      return fill(extension);
+    });
   } catch (const std::exception& e) {
     problem = text_of(e);
   }

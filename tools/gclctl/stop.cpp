@@ -122,8 +122,9 @@ int destroy_servers(const Cluster& c) {
   if (c.on_hosts() && c.has_first_memory_node()) remove_saved_pool(c);
   // The description goes last: a destroy that failed can be repeated.
   for (const auto& entry : fs::directory_iterator(c.dir))
-    if (entry.path().filename() != Cluster::kFileName) fs::remove_all(entry.path());
-  fs::remove(c.dir / Cluster::kFileName);
+    if (const fs::path name = entry.path().filename(); name != Cluster::kFileName && name != Cluster::kUnfinished)
+      fs::remove_all(entry.path());
+  for (const char* name : {Cluster::kUnfinished, Cluster::kFileName}) fs::remove(c.dir / name);
   return 0;
 }
 
@@ -135,7 +136,10 @@ int stop(const std::string& dir, int node, bool immediate) {
 }
 
 int destroy(const std::string& dir) {
-  Cluster c = Cluster::load(dir);
+  std::error_code unknown;
+  const bool unfinished = !fs::exists(fs::path(dir) / Cluster::kFileName, unknown) &&
+                          fs::exists(fs::path(dir) / Cluster::kUnfinished, unknown);
+  const Cluster c = Cluster::load(dir, unfinished ? Cluster::kUnfinished : Cluster::kFileName);
   if (int code = run_as(c.account, [&] { return destroy_servers(c); }); code != 0) return code;
   fs::remove(c.dir);  // it is empty
   fmt::print("{} is removed\n", c.dir.string());
