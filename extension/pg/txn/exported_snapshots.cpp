@@ -38,11 +38,14 @@ Datum export_snapshot(PG_FUNCTION_ARGS) {
 
 // 0: the file has none, or is not there.
 TimestampTz time_in_file(const char* identifier) {
-  FILE* file = AllocateFile(path_of(identifier), PG_BINARY_R);
-  if (file == nullptr) return 0;
+  const char* path = path_of(identifier);
+  FILE* file = AllocateFile(path, PG_BINARY_R);
+  if (file == nullptr && errno == ENOENT) return 0;
+  if (file == nullptr) ereport(ERROR, errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path));
   char line[64];
   unsigned long long time = 0;
   while (time == 0 && fgets(line, sizeof line, file) != nullptr) (void)sscanf(line, kTimeFormat, &time);
+  if (ferror(file)) ereport(ERROR, errcode_for_file_access(), errmsg("could not read file \"%s\": %m", path));
   FreeFile(file);
   return TimestampTz(time);
 }

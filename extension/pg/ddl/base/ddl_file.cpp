@@ -23,6 +23,7 @@ bool read_ddl_file(const char* name, void* to, size_t bytes) {
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path)));
   }
   const ssize_t found = read(fd, to, bytes);
+  if (found < 0) ereport(ERROR, (errcode_for_file_access(), errmsg("could not read file \"%s\": %m", path)));
   CloseTransientFile(fd);
   if (found != ssize_t(bytes))
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"%s\" is not what gcl has written", path)));
@@ -48,7 +49,8 @@ void replace_ddl_file(const char* name, const void* from, size_t bytes) {
 void forget_ddl_file(const char* name) noexcept {
   char path[MAXPGPATH];
   path_of(name, path, "");
-  (void)unlink(path);
+  if (unlink(path) != 0 && errno != ENOENT)
+    ereport(LOG, (errcode_for_file_access(), errmsg("could not remove file \"%s\": %m", path)));
 }
 
 }  // namespace gcl
