@@ -1,7 +1,6 @@
 // gclctl backup: a copy of a cluster while all its primaries work, as it was at one moment
 // (gclctl.backup-is-power-loss).
 #include <chrono>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/removed_logs.hpp"
+#include "tools/gclctl/text_file.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -28,16 +28,10 @@ namespace {
 
 constexpr auto kLookMax = std::chrono::seconds(4);
 
-std::string contents_of(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) fail("cannot read {}", file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 class Backup {
  public:
   Backup(const Cluster& c, fs::path to)
-      : c_(c), to_(std::move(to)), description_(contents_of(c.dir / Cluster::kFileName)), lock_(c.saved_pool()) {}
+      : c_(c), to_(std::move(to)), description_(read_text(c.dir / Cluster::kFileName)), lock_(c.saved_pool()) {}
 
   void run() {
     AllPrimaries primaries(c_);
@@ -124,15 +118,13 @@ class Backup {
   // gclctl.point-has-rings
   void mark_backed_up() const {
     const fs::path mark = coherence::BesideCopy(c_.saved_pool().c_str(), coherence::BesideCopy::kBackedUp).text;
-    std::ofstream out(mark);
-    if (!out.flush()) fail("cannot write {}", mark.string());
-    sync_path(mark.parent_path());
+    write_text(mark, "");
   }
 
   // The number of the server's life lies beside its data, not under its WAL (ddl.own-data-directory).
   void require_same_life(int k) const {
     const fs::path life = fs::path("gcl_ddl") / "life";
-    if (contents_of(c_.data(k) / life) != contents_of(to_ / fmt::format("node{}", k) / "data" / life))
+    if (read_text(c_.data(k) / life) != read_text(to_ / fmt::format("node{}", k) / "data" / life))
       fail("primary {} was just starting: take the backup again", k);
   }
 
@@ -176,7 +168,7 @@ class Backup {
     const coherence::PoolOutline now = outline();
     if (now.pool_id != manifest_.pool_id || now.saves != manifest_.saves)
       fail("the pool was saved while the backup was taken, by a stop of all primaries: take the backup again");
-    if (contents_of(c_.dir / Cluster::kFileName) != description_)
+    if (read_text(c_.dir / Cluster::kFileName) != description_)
       fail("primaries were added or removed while the backup was taken: take the backup again");
   }
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -19,6 +18,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/text_file.hpp"
 
 namespace gclctl {
 namespace {
@@ -74,14 +74,7 @@ void check_copy(const fs::path& saved) {
 }  // namespace
 
 void BackupManifest::write(const fs::path& backup, const char* name) const {
-  const fs::path fresh = backup / (std::string(name) + ".new");
-  std::ofstream out(fresh, std::ios::trunc);
-  out << manifest_text(*this);
-  out.close();
-  if (!out) fail("cannot write {}", fresh.string());
-  sync_path(fresh);
-  fs::rename(fresh, backup / name);
-  sync_path(backup);
+  write_text(backup / name, manifest_text(*this));
 }
 
 void BackupManifest::require(const fs::path& backup) {
@@ -91,9 +84,7 @@ void BackupManifest::require(const fs::path& backup) {
 
 BackupManifest BackupManifest::read(const fs::path& backup, const char* name) {
   const fs::path path = backup / name;
-  std::ifstream in(path);
-  if (!in) fail("cannot read {}", path.string());
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = read_text(path);
   const size_t end = text.rfind(kEnd);
   if (!text.starts_with(kBackupLine) && text.starts_with(kBackupWords))
     fail("{} has format {}, and format 1 is read here; a later version of gclctl wrote it: use that one", path.string(),

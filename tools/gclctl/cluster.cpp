@@ -97,7 +97,9 @@ int postmaster_of(const fs::path& data) {
   if (!in && errno != ENOENT && errno != ENOTDIR) fail("cannot read {}: {}", file.string(), strerror(errno));
   int pid = 0;
   using Is = coherence::ProcessSight::Is;
-  if (!(in >> pid) || pid <= 0 || coherence::look_at_process(pid).is == Is::kGone) return 0;  // a zombie is, too
+  in >> pid;
+  if (in.bad()) fail("cannot read {}: {}", file.string(), strerror(errno));
+  if (!in || pid <= 0 || coherence::look_at_process(pid).is == Is::kGone) return 0;  // a zombie is, too
   // gclctl.runs-where-it-works
   if (kill(pid, 0) != 0 && errno == EPERM) return 0;
   return works_in(pid, data).value_or(true) ? pid : 0;

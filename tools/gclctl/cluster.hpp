@@ -56,7 +56,7 @@ struct Cluster {
   // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory, or the file is damaged.
   // `name`: of another such file, in a backup.
   static Cluster load(const fs::path& dir, const char* name = kFileName);
-  void save() const;  // whole or not at all
+  void save() const;   // whole or not at all
   void begin() const;  // so that destroy finds all of it where the command that makes it is killed before it saves
 
   fs::path prefix() const { return dir / "prefix"; }

@@ -2,13 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/text_file.hpp"
 
 namespace gclctl {
 namespace {
@@ -100,20 +100,14 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
   return c;
 }
 
-void Cluster::begin() const {
-  const fs::path fresh = dir / kUnfinished;
-  std::ofstream out(fresh);
-  Cluster said = *this;
-  out << kFirstLine << "\n" << Description(&said).config_to_str(true);
-  out.close();
-  if (!out) fail("cannot write {}", fresh.string());
-  sync_path(fresh);  // or power that is lost may leave the name and nothing behind it
+static std::string description_of(const Cluster& c) {
+  Cluster said = c;
+  return std::string(kFirstLine) + "\n" + Description(&said).config_to_str(true);
 }
 
-void Cluster::save() const {
-  begin();
-  fs::rename(dir / kUnfinished, dir / kFileName);
-  sync_path(dir);
-}
+void Cluster::begin() const { write_text(dir / kUnfinished, description_of(*this)); }
+
+// Through a file of the unfinished one's name.
+void Cluster::save() const { write_text(dir / kFileName, description_of(*this)); }
 
 }  // namespace gclctl

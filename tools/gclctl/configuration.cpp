@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <functional>
 #include <optional>
+#include <sstream>
 
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/text_file.hpp"
 
 namespace gclctl {
 namespace {
@@ -52,14 +53,11 @@ std::string name_in(const std::string& line) {
 // `change` gives each line another text; nothing: the line goes.
 void rewrite_lines(const fs::path& file,
                    const std::function<std::optional<std::string>(const std::string& line)>& change) {
-  std::ifstream in(file);
-  if (!in) fail("cannot read {}", file.string());
+  std::istringstream in(read_text(file));
   std::string text;
   for (std::string line; std::getline(in, line);)
     if (const auto changed = change(line)) text += *changed + "\n";
-  std::ofstream out(file, std::ios::trunc);
-  out << text;
-  if (!out.flush()) fail("cannot write {}", file.string());
+  write_text(file, text);
 }
 
 }  // namespace
@@ -77,9 +75,9 @@ void rewrite_configuration(const fs::path& data, const Settings& values) {
 
 void overrule_configuration(const fs::path& data, const Settings& values) {
   rewrite_configuration(data, values);
-  std::ofstream out(data / kReadLast, std::ios::app);
-  for (const auto& [name, value] : values) out << name << " = " << value << "\n";
-  if (!out.flush()) fail("cannot write {}", (data / kReadLast).string());
+  std::string text;
+  for (const auto& [name, value] : values) text += name + " = " + value + "\n";
+  append_text(data / kReadLast, text);
 }
 
 }  // namespace gclctl

@@ -17,6 +17,14 @@ namespace {
 
 constexpr uint64_t kChunk = 1 << 20;
 
+std::string path_of(const coherence::File& file) {
+  const int error = errno;
+  std::error_code unknown;
+  const fs::path path = fs::read_symlink(fmt::format("/proc/self/fd/{}", file.fd()), unknown);
+  errno = error;
+  return path.string();
+}
+
 // Calls take(bytes, count, at) for each piece of the file's first `bytes`, and returns how many there were.
 template <class Take>
 uint64_t read_pieces(const coherence::File& from, uint64_t bytes, Take take) {
@@ -25,7 +33,7 @@ uint64_t read_pieces(const coherence::File& from, uint64_t bytes, Take take) {
   while (at < bytes) {
     const ssize_t got = pread(from.fd(), chunk.data(), std::min(kChunk, bytes - at), off_t(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("a file cannot be read: {}", strerror(errno));
+    if (got < 0) fail("cannot read {}: {}", path_of(from), strerror(errno));
     if (got == 0) break;
     take(chunk.data(), uint64_t(got), at);
     at += uint64_t(got);

@@ -106,7 +106,8 @@ void make_private_directory(const fs::path& path) {
 OwnersFile read_owners_file(const fs::path& dir, const std::string& name) {
   OwnersFile said;
   const auto missing = [&] {
-    if (errno == EACCES) fail("{} cannot be read: {}", (dir / name).string(), strerror(EACCES));
+    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+      fail("{} cannot be read: {}", (dir / name).string(), strerror(errno));
     return said;
   };
   const Descriptor directory(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

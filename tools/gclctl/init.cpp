@@ -1,5 +1,5 @@
 // gclctl init: directory, private prefix, data directories, pool.
-#include <fstream>
+#include <sstream>
 
 #include "extension/oid_range.hpp"
 #include "tools/gclctl/checks.hpp"
@@ -13,6 +13,7 @@
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/text_file.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -52,9 +53,8 @@ std::string setting_line(const std::string& setting) {
 }
 
 void write_configuration(const Cluster& c, int k, const std::vector<std::string>& settings) {
-  std::ofstream main_file(c.data(k) / "postgresql.conf", std::ios::app);
-  main_file << "\ninclude 'gcl.conf'\n";
-  std::ofstream out(c.data(k) / "gcl.conf");
+  append_text(c.data(k) / "postgresql.conf", "\ninclude 'gcl.conf'\n");
+  std::ostringstream out;
   out << "# Written by gclctl init; put your own settings behind these.\n"
       << "shared_preload_libraries = 'gcl'\n"
       << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries
@@ -77,17 +77,15 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "log_line_prefix = '%m [%p] %b '\n";
   for (const auto& [name, value] : memory_node_settings(c, k)) out << name << " = " << value << "\n";
   for (const std::string& setting : settings) out << setting_line(setting);
-  out.flush();
-  if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);
+  write_text(c.data(k) / "gcl.conf", out.str());
 }
 
 // Connections over the socket are trusted: its directory is closed to others.  Over TCP a password is needed, and no
 // role has one until it is set.
 void write_access_rules(const Cluster& c, int k) {
-  std::ofstream out(c.data(k) / "pg_hba.conf");
-  out << "local all all trust\nlocal replication all trust\n"
-      << "host all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n";
-  if (!out.flush()) fail("cannot write the access rules of primary {}", k);
+  write_text(c.data(k) / "pg_hba.conf",
+             "local all all trust\nlocal replication all trust\n"
+             "host all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n");
 }
 
 void make_data_directory(const Cluster& c, int k, const std::string& from) {
@@ -104,9 +102,7 @@ void make_data_directory(const Cluster& c, int k, const std::string& from) {
 
 // What a part of several hosts is a part of; and the pool, once, where memory node 0 is.
 void fill_part(const Cluster& c, const InitOptions& options) {
-  std::ofstream out(c.dir / Plan::kFileName);
-  out << options.plan_text;
-  if (!out.flush()) fail("cannot write {}", (c.dir / Plan::kFileName).string());
+  write_text(c.dir / Plan::kFileName, options.plan_text);
   provide_key(c);
   make_pool_dir(c);
   if (!c.has_first_memory_node()) return;

@@ -26,6 +26,7 @@
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/served_pool.hpp"
+#include "tools/gclctl/text_file.hpp"
 
 namespace gclctl {
 namespace {
@@ -46,7 +47,7 @@ uint32_t count_of(const Cluster& c) {
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
-  std::getline(in, line);
+  if (!std::getline(in, line) && in.bad()) fail("cannot read {}: {}", file.string(), strerror(errno));
   return line;
 }
 
@@ -117,7 +118,7 @@ void start_new(const Cluster& c, uint32_t k, const std::vector<std::string>& arg
   if (!c.rdma_device.empty()) command.insert(command.end(), {"--device", c.rdma_device});
   command.insert(command.end(), arguments.begin(), arguments.end());
   const pid_t pid = start_daemon(command, directory(c, k), log_file(c, k));
-  std::ofstream(pid_file(c, k)) << pid << "\n";
+  write_text(pid_file(c, k), std::to_string(pid) + "\n");
   for (PatientDeadline deadline(c, kServesMax); !serves(); std::this_thread::sleep_for(kLook)) {
     if (waitpid(pid, nullptr, WNOHANG) == pid)
       fail("memory node {} did not start: {} (gclctl verify checks the saved pool)", k, last_line(log_file(c, k)));

@@ -2,7 +2,6 @@
 // have them; gclctl start does the rest (gclctl.restart-from-logs).
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/restore_point.hpp"
+#include "tools/gclctl/text_file.hpp"
 #include "tools/gclctl/verbs.hpp"
 #include "tools/gclctl/wal.hpp"
 
@@ -42,10 +42,7 @@ Cluster describe(const fs::path& backup, const RestoreOptions& options) {
 }
 
 // A base backup joins no pool but as what we have made of it (runtime.copies-stay-out).
-void mark_restored(const fs::path& data) {
-  std::ofstream out(data / "gcl_ddl" / "restored");
-  if (!out.flush()) fail("cannot write into {}", (data / "gcl_ddl").string());
-}
+void mark_restored(const fs::path& data) { write_text(data / "gcl_ddl" / "restored", ""); }
 
 // It is another cluster, whatever was set in the one that the backup is of (gclctl.restored-is-another,
 // gclctl.own-settings-count).

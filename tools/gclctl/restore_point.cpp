@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <thread>
 
@@ -20,6 +19,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/text_file.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -81,9 +81,7 @@ class NewPoint {
     std::map<int, std::string> lives;
     for (const int k : c_.chosen(0)) {
       const fs::path file = c_.data(k) / "gcl_ddl" / "life";
-      std::ifstream in(file, std::ios::binary);
-      if (!in) fail("cannot read {}", file.string());
-      lives[k] = {std::istreambuf_iterator<char>(in), {}};
+      lives[k] = read_text(file);
     }
     return lives;
   }
@@ -98,10 +96,7 @@ class NewPoint {
     point_.files[journal.filename()] =
         copy_open_file(*open_to_read(journal), fresh_ / journal.filename(), cut.journal_bytes);
     for (const auto& [k, life] : lives) {
-      std::ofstream out(fresh_ / life_name(k), std::ios::binary);
-      out << life;
-      if (!out.flush()) fail("cannot write {}", (fresh_ / life_name(k)).string());
-      sync_path(fresh_ / life_name(k));
+      write_text(fresh_ / life_name(k), life);
       point_.files[life_name(k)] = sum_of(fresh_ / life_name(k));
     }
     point_.write(fresh_, BackupManifest::kPointFile);

@@ -124,10 +124,15 @@ class Stream {
   }
   // A segment that is kept for later use has pages of an earlier one, or none.
   bool has_page(uint64_t segment) const {
-    const coherence::File file(open(path_of(segment).c_str(), O_RDONLY | O_CLOEXEC));
+    const fs::path path = path_of(segment);
+    const coherence::File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.open() && errno == ENOENT) return false;
     PageHead head;
     for (uint64_t at = 0; at < segment_bytes_; at += kWalPage) {
-      if (!file.open() || !coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&head), sizeof head, at)) break;
+      if (!file.open() || !coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&head), sizeof head, at)) {
+        if (errno != ENODATA) fail("cannot read {}: {}", path.string(), strerror(errno));
+        break;
+      }
       if (head.magic == kPageMagic && head.address == segment * segment_bytes_ + at) return true;
     }
     return false;
@@ -142,9 +147,8 @@ class Stream {
       if (!file_->open() && errno != ENOENT) fail("cannot read {}: {}", path_of(segment).string(), strerror(errno));
     }
     if (!file_->open()) return false;
-    errno = 0;
     if (!coherence::read_all(file_->fd(), page_, kWalPage, address % segment_bytes_)) {
-      if (errno != 0 && errno != EINTR) fail("cannot read {}: {}", path_of(segment).string(), strerror(errno));
+      if (errno != ENODATA) fail("cannot read {}: {}", path_of(segment).string(), strerror(errno));
       return false;  // it is shorter
     }
     const auto* head = reinterpret_cast<const PageHead*>(page_);
@@ -180,9 +184,10 @@ std::optional<Start> find_start(const fs::path& directory, int looks = 10) {
   Start start{.timeline = uint32_t(std::stoul(oldest.substr(0, 8), nullptr, 16)), .head = {}};
   if (!file.open() && errno == ENOENT && looks > 0) return find_start(directory, looks - 1);
   if (!file.open()) fail("cannot read {}: {}", path.string(), strerror(errno));
-  if (!coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&start.head), sizeof start.head, 0) ||
-      start.head.magic != kPageMagic || start.head.block_bytes != kWalPage || start.head.segment_bytes < (1u << 20) ||
-      (start.head.segment_bytes & (start.head.segment_bytes - 1)) != 0)
+  const bool read = coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&start.head), sizeof start.head, 0);
+  if (!read && errno != ENODATA) fail("cannot read {}: {}", path.string(), strerror(errno));
+  if (!read || start.head.magic != kPageMagic || start.head.block_bytes != kWalPage ||
+      start.head.segment_bytes < (1u << 20) || (start.head.segment_bytes & (start.head.segment_bytes - 1)) != 0)
     fail("{} is no log of PostgreSQL 15", path.string());
   return start;
 }
