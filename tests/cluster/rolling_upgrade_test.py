@@ -230,6 +230,22 @@ class Upgrade(unittest.TestCase):
         self.assertEqual([[self.now]] * 3, c.everywhere("SELECT gcl_version()"))
         self.assertEqual([f"{c.dir}/prefix"], glob.glob(f"{c.dir}/prefix*"))
 
+    def test_a_directory_that_cannot_be_written(self):
+        """As on a full disk: the primary that was stopped for it goes on with what it had."""
+        c = self.cluster
+        os.chmod(f"{c.dir}/node2", 0o500)
+        try:
+            done = self.next.ctl("upgrade", c.dir, check=False)
+        finally:
+            os.chmod(f"{c.dir}/node2", 0o755)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("Permission denied", done.stderr)
+        self.assertIn("primary 2 does not start with", done.stderr)
+        self.assertIn("runs with what it had", done.stderr)
+        self.assertEqual([[self.next.version], [self.now], [self.now]], c.everywhere("SELECT gcl_version()"))
+        self.next.ctl("upgrade", c.dir)
+        self.assertEqual([[self.next.version]] * 3, c.everywhere("SELECT gcl_version()"))
+
     def test_a_primary_that_cannot_be_started(self):
         """Somebody has its port when it is stopped: with what it had it does not start either, but it has that."""
         c, ended, taken = self.cluster, threading.Event(), []

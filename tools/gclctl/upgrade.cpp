@@ -67,8 +67,9 @@ void check_usable(const Cluster& c) {
         state.text);
 }
 
-bool starts(const Cluster& c, int k) {
+bool starts_with(const Cluster& c, int k, const fs::path& prefix) {
   try {
+    if (c.prefix(k) != prefix) c.use_prefix(k, prefix);
     return start_servers(c, k) == 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "gclctl: {}\n", text_of(e));
@@ -86,12 +87,11 @@ void exchange(const Cluster& c, int k, const fs::path& fresh) {
   const bool runs = c.postmaster(k) != 0;
   fmt::print("primary {}: {} in place of {}\n", k, software, software_in(former));
   fflush(stdout);
+  if (!runs) return c.use_prefix(k, fresh);
   signal_and_wait(c, {k}, SIGINT);
-  c.use_prefix(k, fresh);
-  if (!runs || starts(c, k)) return;
+  if (starts_with(c, k, fresh)) return;
   signal_and_wait(c, {k}, SIGINT);
-  c.use_prefix(k, former);
-  if (starts(c, k))
+  if (starts_with(c, k, former))
     fail("primary {} does not start with {}, and runs with what it had; see {}", k, software, c.log(k).string());
   fail("primary {} does not start with {}, nor with what it had; see {}", k, software, c.log(k).string());
 }
