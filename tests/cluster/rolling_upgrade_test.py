@@ -1,5 +1,6 @@
 """Other software for a cluster that works: one primary after the other, while the others serve (docs/UPGRADING.md)."""
 import contextlib
+import fcntl
 import glob
 import os
 import re
@@ -245,6 +246,19 @@ class Upgrade(unittest.TestCase):
         self.assertEqual([[self.next.version], [self.now], [self.now]], c.everywhere("SELECT gcl_version()"))
         self.next.ctl("upgrade", c.dir)
         self.assertEqual([[self.next.version]] * 3, c.everywhere("SELECT gcl_version()"))
+
+    def test_a_primary_that_is_being_added(self):
+        """It would have the software that goes when all others have got what is new."""
+        c = self.cluster
+        path = f"{c.dir}/primaries.lock"
+        with open(path, "w", encoding="ascii") as lock:
+            if os.geteuid() == 0:
+                shutil.chown(path, "postgres", "postgres")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = self.next.ctl("upgrade", c.dir, check=False)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("another gclctl adds a primary", done.stderr)
+        self.assertEqual([[self.now]] * 3, c.everywhere("SELECT gcl_version()"))
 
     def test_a_primary_that_cannot_be_started(self):
         """Somebody has its port when it is stopped: with what it had it does not start either, but it has that."""

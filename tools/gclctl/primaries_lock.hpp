@@ -1,5 +1,5 @@
-// PrimariesLock: while it lives no other gclctl adds a primary or removes one (gclctl.primaries-change-alone).  What
-// cluster.conf said before may be over.
+// PrimariesLock: while it lives no other gclctl adds a primary, removes one, or gives one other software
+// (gclctl.primaries-change-alone).  What cluster.conf said before may be over.
 #pragma once
 
 #include <cerrno>
@@ -17,7 +17,7 @@ class PrimariesLock {
   explicit PrimariesLock(const fs::path& dir) : lock_((dir / "primaries").c_str(), coherence::PoolLock::kTry) {
     if (lock_.held()) return;
     if (errno == EWOULDBLOCK)
-      fail("another gclctl adds a primary to {}, or removes one: wait until it has ended", dir.string());
+      fail("another gclctl adds a primary to {}, removes one, or upgrades: wait until it has ended", dir.string());
     fail("cannot lock {}: {}", (dir / "primaries.lock").string(), strerror(errno));
   }
 

@@ -12,6 +12,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
+#include "tools/gclctl/primaries_lock.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/start.hpp"
 #include "tools/gclctl/stop.hpp"
@@ -96,9 +97,11 @@ void exchange(const Cluster& c, int k, const fs::path& fresh) {
   fail("primary {} does not start with {}, nor with what it had; see {}", k, software, c.log(k).string());
 }
 
-int upgrade_servers(const Cluster& c, int node, const ExtensionFiles& extension) {
-  const coherence::PoolLock alone((c.dir / "upgrade").c_str());
-  if (!alone.held()) fail("cannot lock {}: {}", (c.dir / "upgrade.lock").string(), strerror(errno));
+int upgrade_servers(const fs::path& dir, int node, const ExtensionFiles& extension) {
+  const coherence::PoolLock alone((dir / "upgrade").c_str());
+  if (!alone.held()) fail("cannot lock {}: {}", (dir / "upgrade.lock").string(), strerror(errno));
+  const PrimariesLock unchanged(dir);
+  const Cluster c = Cluster::load(dir);
   const std::vector<int> chosen = c.chosen(node);
   check_usable(c);
   remove_unused_prefixes(c);
@@ -122,9 +125,9 @@ int upgrade_servers(const Cluster& c, int node, const ExtensionFiles& extension)
 }  // namespace
 
 int upgrade(const std::string& dir, int node) {
-  Cluster c = Cluster::load(dir);
+  const Cluster c = Cluster::load(dir);
   const ExtensionFiles extension = open_extension();
-  return run_as(c.account, [&] { return upgrade_servers(c, node, extension); });
+  return run_as(c.account, [&] { return upgrade_servers(c.dir, node, extension); });
 }
 
 }  // namespace gclctl
