@@ -17,7 +17,7 @@ import unittest
 import deaths
 from deaths import BANK, BankClient
 from ddl_load import DdlClient, assert_tables_kept
-from harness import Cluster, eventually, together
+from harness import GCLCTL, Cluster, eventually, together
 from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from stop_points import STOP_POINTS, Stops
 
@@ -246,6 +246,41 @@ class LostMemory(unittest.TestCase):
         subprocess.run(["cp", "-a", f"{self.cluster.dir}/away/pg_wal/.", f"{self.cluster.dir}/{place}/pg_wal"], check=True)
         self.start()
         self.assertEqual([["101"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+    def test_a_directory_that_was_lost_comes_back(self):
+        """A command that makes another one is killed meanwhile: nothing has become of the cluster."""
+        self.make()
+        c, data = self.cluster, f"{self.cluster.dir}/node3/data"
+        c.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl")
+        c.sql(3, "INSERT INTO t SELECT generate_series(1, 100)")
+        c.stop(3)
+        shutil.move(data, f"{c.dir}/away")
+        self.kill_an_addition()
+        self.assertFalse(os.path.exists(data), "half of a directory")
+        shutil.move(f"{c.dir}/away", data)
+        c.start(3)
+        c.sql(3, "INSERT INTO t VALUES (101)")
+        c.ctl("checkpoint", c.dir)
+        self.lose()
+        self.start()
+        self.assertEqual([["101"]] * 3, c.everywhere("SELECT count(*) FROM t"))
+        # What is left of one that was killed is in nobody's way.
+        c.stop(3)
+        shutil.move(data, f"{c.dir}/away")
+        self.kill_an_addition()
+        c.ctl("add-primary", c.dir, "--node", "3")
+        self.assertEqual(["data", "log", "start.lock"], sorted(os.listdir(f"{c.dir}/node3")))
+        c.start(3)
+        self.assertEqual(["101"], c.sql(3, "SELECT count(*) FROM t"))
+
+    def kill_an_addition(self):
+        """While files are copied."""
+        adds = subprocess.Popen([GCLCTL, "add-primary", self.cluster.dir, "--node", "3"], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, start_new_session=True)
+        eventually(lambda: glob.glob(f"{self.cluster.dir}/node3/data*/PG_VERSION"))
+        os.killpg(adds.pid, signal.SIGKILL)
+        self.assertEqual(-signal.SIGKILL, adds.wait())
+        eventually(lambda: self.cluster.sql(1, "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'pg_basebackup'") == ["0"])
 
     def test_memory_that_was_added(self):
         self.make(pool="64MB")
