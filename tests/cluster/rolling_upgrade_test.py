@@ -4,6 +4,7 @@ import fcntl
 import glob
 import os
 import re
+import shutil
 import socket
 import struct
 import subprocess
