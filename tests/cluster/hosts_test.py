@@ -2,10 +2,8 @@
 import os
 import pathlib
 import pwd
-import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
