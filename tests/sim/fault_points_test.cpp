@@ -14,7 +14,7 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kTriesMax = 40;  // seeds that aim at a point; mostly one or two are enough
+constexpr uint64_t kTriesMax = 400;  // seeds that aim at a point; mostly one or two are enough
 
 class FaultPoints : public testing::TestWithParam<std::tuple<Phase, bool>> {
  protected:
