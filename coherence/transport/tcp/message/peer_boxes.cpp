@@ -80,6 +80,7 @@ void PeerBoxes::wake(std::atomic<uint32_t>& word, std::atomic<uint32_t>& waiting
 
 bool PeerBoxes::put(Grants& grants, CompleteGrant grant, const std::atomic<uint32_t>& fence) noexcept {
   const SpinGuard guard(grants.lock, &fence);
+  if (fence.load(std::memory_order_acquire) != 0) return true;  // perhaps without the lock; the node's death says it
   const uint32_t put = grants.put.load(std::memory_order_relaxed);
   if (put - grants.taken.load(std::memory_order_seq_cst) == kGrantsMax) return false;  // pairs with take_grants()
   grants.grant[put % kGrantsMax] = grant;

@@ -97,6 +97,7 @@ class PeerBoxes {
   // Several of one event that the worker has not taken are one.
   void leave_wakeup(NodeId to, uint16_t event, uint16_t otherwise) noexcept;
   // Waits for the worker, if kGrantsMax are left: until it has taken some, the pool is fenced, or there is no worker.
+  // Of a fenced node nothing is left: its death ends the grants.
   void leave_grant(NodeId to, CompleteGrant grant, const std::atomic<uint32_t>& fence) noexcept;
   // Waits until the worker has sent all that was left, and the peers have it or never will; or as above.
   void flush(const std::atomic<uint32_t>& fence) noexcept;

@@ -57,5 +57,23 @@ TEST_F(PeerBoxesTest, AWakeupThatIsTakenWakesSomething) {
   EXPECT_EQ(saw, left.load()) << "the last one is forgotten";
 }
 
+TEST_F(PeerBoxesTest, AFencedNodeLeavesNoGrant) {
+  std::atomic<uint32_t> fence{0};
+  const auto taken = [&] {
+    uint32_t count = 0;
+    boxes_.take_grants(kPeer, [&](const CompleteGrant&) { count++; });
+    return count;
+  };
+  for (uint32_t i = 0; i < PeerBoxes::kGrantsMax; i++) boxes_.leave_grant(kPeer, {i, 1}, fence);
+  fence = 1;
+  boxes_.leave_grant(kPeer, {0, 1}, fence);
+  EXPECT_EQ(taken(), PeerBoxes::kGrantsMax);
+  boxes_.leave_grant(kPeer, {0, 1}, fence);
+  EXPECT_EQ(taken(), 0u);
+  fence = 0;
+  boxes_.leave_grant(kPeer, {0, 1}, fence);
+  EXPECT_EQ(taken(), 1u);
+}
+
 }  // namespace
 }  // namespace coherence::tcp
