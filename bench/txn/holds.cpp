@@ -55,15 +55,6 @@ class Holds final : public Engine {
     }
   };
 
-  // Reads of one page, one after the other, are one.
-  static std::span<const Step> of_a_page(std::span<const Step> steps) {
-    size_t count = 1;
-    while (steps[0].access == Access::kRead && count < steps.size() && steps[count].access == Access::kRead &&
-           steps[count].row.page == steps[0].row.page)
-      count++;
-    return steps.first(count);
-  }
-
   enum class Outcome : uint8_t { kDone, kHeld, kConflict };
   // Of two of a node that have read a page and want to write there, the second one is refused while the first waits.
   bool access_in_turn(Transaction& t, std::span<const Step> steps) {

@@ -59,14 +59,6 @@ class Validation final : public Engine {
     std::vector<Noted> pages = {};
   };
 
-  // Reads of one page, one after the other, are one.
-  static std::span<const Step> of_a_page(std::span<const Step> steps) {
-    size_t count = 1;
-    while (steps[0].access == Access::kRead && count < steps.size() && steps[count].access == Access::kRead &&
-           steps[count].row.page == steps[0].row.page)
-      count++;
-    return steps.first(count);
-  }
   static uint64_t& count_of(std::byte* page) { return stored(page, kCounterLine).version; }
 
   bool read(Transaction& t, std::span<const Step> steps) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "bench/paper/network.hpp"
@@ -31,6 +32,15 @@ struct Versions {
 };
 static_assert(sizeof(Versions) == 64);
 inline Versions& versions(std::byte* page, uint32_t line) { return *reinterpret_cast<Versions*>(page + line * 64); }
+
+// Reads of one page, one after the other, are one.
+inline std::span<const Step> of_a_page(std::span<const Step> steps) {
+  size_t count = 1;
+  while (steps[0].access == Access::kRead && count < steps.size() && steps[count].access == Access::kRead &&
+         steps[count].row.page == steps[0].row.page)
+    count++;
+  return steps.first(count);
+}
 
 // Waiting for another transaction, in place of a wakeup: a step that was refused is tried again, a few times, then its
 // transaction is rolled back, as one that was found in a deadlock (txn.waits-are-tries).

@@ -38,6 +38,20 @@ class TcpFurther : public MemberServerTest {
   }
   std::string one_file() const { return MemoryPath(files().path, 1).text; }
   AnswerFrame begin(MemberPeer& by) { return call(by, {.call = Call::kBeginChange}); }
+  // The other memory node ends while a tool, which changes members, closes the pool: the copy counts, and is not in its
+  // place.
+  MemberPeer& close_without_one() {
+    keeper->may_close = false;
+    MemberPeer& by = tool();
+    EXPECT_EQ(begin(by).error, Errc::kOk);
+    ask(by, {.call = Call::kClose});
+    EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
+    further.clear();
+    keeper->may_close = true;
+    EXPECT_EQ(answer(by).error, Errc::kUnreached);
+    EXPECT_TRUE(keeper->is_unplaced());
+    return by;
+  }
 };
 
 // Its batches may still be carried out by a memory node that stands still (tcp.dead-when-all-refuse).
@@ -261,15 +275,7 @@ TEST_F(TcpFurther, ACopyThatCountsIsBroughtToItsPlaceBeforeANodeIsIn) {
 TEST_F(TcpFurther, ACopyIsBroughtToItsPlaceAfterANodeThatWasNotLetIn) {
   MemberPeer& node_of_before = join(0);
   leave(node_of_before, 0);
-  keeper->may_close = false;
-  MemberPeer& by = tool();
-  EXPECT_EQ(begin(by).error, Errc::kOk);
-  ask(by, {.call = Call::kClose});
-  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
-  further.clear();
-  keeper->may_close = true;
-  EXPECT_EQ(answer(by).error, Errc::kUnreached);
-  EXPECT_TRUE(keeper->is_unplaced());
+  MemberPeer& by = close_without_one();
   (void)begin_further(1);
   ASSERT_TRUE(all_are_here()) << log.all;
   const AnswerFrame reserved = call(by, {.call = Call::kReserve, .node = 0});
@@ -287,15 +293,7 @@ TEST_F(TcpFurther, ACopyIsBroughtToItsPlaceAfterANodeThatWasNotLetIn) {
 TEST_F(TcpFurther, AServerThatWaitsToPlaceACopySleeps) {
   MemberPeer& node = join(0);
   leave(node, 0);
-  keeper->may_close = false;
-  MemberPeer& by = tool();
-  EXPECT_EQ(begin(by).error, Errc::kOk);
-  ask(by, {.call = Call::kClose});
-  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
-  further.clear();
-  keeper->may_close = true;
-  EXPECT_EQ(answer(by).error, Errc::kUnreached);
-  EXPECT_TRUE(keeper->is_unplaced());
+  MemberPeer& by = close_without_one();
   const uint64_t due = monotonic_ns() + 2'100'000'000;
   EXPECT_TRUE(until([&] { return monotonic_ns() > due; }));
   EXPECT_NE(members->wait_ms(), 0);
