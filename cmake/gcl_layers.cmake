@@ -46,20 +46,29 @@ function(gcl_forbid_postgres target)
   endforeach()
 endfunction()
 
-# headers_alone: compiles every header of the PostgreSQL-free layers by itself.  Not part of `all`; ./check builds it.
+# headers_alone: compiles every header of the PostgreSQL-free layers, and of the tools, by itself: release reads the
+# sources of a folder as one, where a header may lean on another's includes.  Not part of `all`; ./check builds it.
 function(gcl_add_headers_alone)
+  gcl_add_headers_of(headers_alone coherence bufmgr recovery extension/engine)
+  target_compile_options(headers_alone PRIVATE -fno-exceptions)
+  if(TARGET headers_alone_of_tools)
+    add_dependencies(headers_alone headers_alone_of_tools)
+  endif()
+endfunction()
+
+# gcl_add_headers_of(TARGET FOLDER...)
+function(gcl_add_headers_of target)
   set(sources "")
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.hpp
-       ${CMAKE_SOURCE_DIR}/bufmgr/*.hpp ${CMAKE_SOURCE_DIR}/recovery/*.hpp
-       ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
+  list(TRANSFORM ARGN REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/\\1/*.hpp" OUTPUT_VARIABLE folders)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${folders})
   foreach(header IN LISTS headers)
     string(REPLACE "/" "_" name ${header})
     set(source ${CMAKE_BINARY_DIR}/headers_alone/${name}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"  // once\n#include \"${header}\"  // twice\n" @ONLY)
     list(APPEND sources ${source})
   endforeach()
-  add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
-  target_compile_options(headers_alone PRIVATE -fno-exceptions -O0 -g0)
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_compile_options(${target} PRIVATE -O0 -g0)
 endfunction()
 
 # clang_tidy, clang_tidy_deep: static analysis of the PostgreSQL-free layers.  Not part of `all`; ./check builds the first,

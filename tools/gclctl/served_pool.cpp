@@ -1,5 +1,6 @@
 #include "tools/gclctl/served_pool.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <memory>

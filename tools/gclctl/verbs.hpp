@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/gclctl/plan.hpp"
+
 namespace gclctl {
 
 struct InitOptions {
