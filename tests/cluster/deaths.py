@@ -11,6 +11,7 @@ import threading
 import time
 import zlib
 
+import telling
 from harness import Hang, Session, SqlError, eventually
 
 ACCOUNTS, EACH = 60, 1000
@@ -60,7 +61,7 @@ class Client:
                     session = None
                     self.ended.wait(AWAY_PAUSE)
         except (SqlError, Hang, AssertionError) as error:
-            self.errors.append(f"{self.name}: {type(error).__name__} {error}")
+            self.errors.append(f"{self.name}: {telling.told(error)}")
         finally:
             if session:
                 session.close()

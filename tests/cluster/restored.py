@@ -21,12 +21,6 @@ class Restored(Cluster):
         if self.keep:
             left_behind.keep(os.path.dirname(self.dir))
 
-    def __enter__(self):
-        try:
-            self.ctl("restore", self.backup, self.dir, "--port", str(self.ports.base), *self.options)
-            self.start()
-        except BaseException:
-            self.holds_nothing = False
-            self.__exit__()
-            raise
-        return self
+    def make(self):
+        self.ctl("restore", self.backup, self.dir, "--port", str(self.ports.base), *self.options)
+        self.start()

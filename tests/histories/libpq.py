@@ -1,4 +1,4 @@
-"""A connection through libpq: a client that costs little beside the server.  A psql for each session, as harness.py has, costs
+"""A connection through libpq: a client that costs little beside the server.  A psql for each session, as session.py has, costs
 more than most of the transactions here.
 
     connection = Connection(dsn)
@@ -9,7 +9,7 @@ Not for several threads at a time.  SqlError: what the server says, with its SQL
 import ctypes
 import select
 
-from harness import ANSWER_MAX, Hang, SqlError
+from session import ANSWER_MAX, Hang, SqlError
 
 BAD = (5, 7)  # PGRES_BAD_RESPONSE, PGRES_FATAL_ERROR
 STATE = ord("C")  # PG_DIAG_SQLSTATE
