@@ -87,14 +87,12 @@ class Yields(unittest.TestCase):
         self.holds("CREATE TABLE kept (i int) USING gcl", self.superuser)
         self.cluster.sql(2, "SELECT pg_sleep(3)")  # three times as long as an idle one may hold what others wait for
         gate, waits = self.cluster.session(1), self.cluster.session(2)
-        self.holder.send("SELECT stand_still()")
+        self.holder.send("SELECT stand_still() \\; COMMIT")  # one message: it is idle no more
         self.holder.waits_for("PgSleep")
         waits.send("CREATE TABLE after_kept (i int) USING gcl")
         self.assertTrue(waits.blocked())
         self.assertTrue(waits.waits(3))
         gate.run(GO_ON)
-        self.holder.result()
-        self.holder.send("COMMIT")
         self.holder.result()
         waits.result()
         self.assertEqual([["t"]] * 3, self.cluster.everywhere("SELECT to_regclass('kept') IS NOT NULL AND to_regclass('after_kept') IS NOT NULL"))
