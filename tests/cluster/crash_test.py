@@ -64,9 +64,10 @@ class RandomLoad:
         eventually(lambda: self.failures or all(worker.committed for worker in self.workers))
 
     def stop(self):
+        """Returns the names of those that do not end."""
         for one in [*self.workers, *self.readers]:
             one.until = 0
-        self.join(40)
+        return self.join(40)
 
     def join(self, seconds):
         """Waits for all; returns the names of those still at work after `seconds`."""
@@ -174,7 +175,7 @@ class Sleeping(unittest.TestCase):
         self.cluster.sql(1, TABLES)
 
     def assert_all_well(self, load):
-        load.stop()
+        self.assertEqual([], load.stop(), "still at work")
         self.assertEqual([], load.failures, "\n".join(load.failures))
         for k in range(1, PRIMARIES + 1):
             self.assertEqual([f"{TOTAL}"], self.cluster.sql(k, "SELECT sum(bal) FROM acct"))
@@ -275,7 +276,7 @@ class Leaving(unittest.TestCase):
         time.sleep(0.5)
         self.assertEqual([], staying.failures, "\n".join(staying.failures))
         self.cluster.start(3)
-        staying.stop()
+        self.assertEqual([], staying.stop(), "still at work")
         self.assert_kept(going, staying)
 
     def test_smart(self):
@@ -288,7 +289,7 @@ class Leaving(unittest.TestCase):
         self.assertFalse(self.is_down(3))
         going.stop()
         eventually(lambda: self.is_down(3), 60)
-        staying.stop()
+        self.assertEqual([], staying.stop(), "still at work")
         self.cluster.start(3)
         self.assert_kept(going, staying)
 
