@@ -9,7 +9,8 @@ import subprocess
 import unittest
 
 import data_directory
-from harness import LONGER, Cluster, Hang, Load, SqlError, eventually, together
+from harness import LONGER, Cluster, Hang, Load, SqlError, eventually, give, together
+from processes import runs
 
 
 class Restart(unittest.TestCase):
@@ -101,6 +102,26 @@ class Restart(unittest.TestCase):
         self.cluster.stop(2)
         self.cluster.start(2)
         self.assert_all_there()
+
+    def test_a_start_behind_one_that_was_killed_waits_for_the_server(self):
+        """The server is there, and cannot join before its death is repaired (gclctl.start-waits)."""
+        repairers = [self.cluster.workers(k)["gcl repair"] for k in (1, 3)]
+        start = [os.environ["GCLCTL"], "start", self.cluster.dir, "--node", "2"]
+        give(signal.SIGSTOP, *repairers)
+        try:
+            self.cluster.kill_all(2)
+            killed = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            eventually(lambda: runs(self.cluster, 2))
+            os.killpg(killed.pid, signal.SIGKILL)  # as root, it works in a child of another account
+            killed.wait()
+            second = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                second.wait(1.5)
+        finally:
+            give(signal.SIGCONT, *repairers)
+        self.assertIn("primary 2 is up", second.communicate()[0])
+        self.assertEqual(0, second.returncode)
+        self.assertEqual(["5000"], self.cluster.sql(2, "SELECT count(*) FROM t"))
 
     def departed_arenas(self, k):
         """Arenas of primary 3's former incarnations: the most that a process of primary K maps, and keeps in memory (kB)."""

@@ -32,18 +32,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kDeathMax = std::chrono::seconds(20);   // beyond the patience of gcl_memnode
 constexpr auto kStartMax = std::chrono::seconds(120);  // longer than gcl.rejoin_timeout, which a server may wait for
+constexpr int kStatusLine = 8;                         // of postmaster.pid
 
 struct Started {
-  pid_t pid;
+  pid_t pid;          // 0: it was started before
   uint64_t log_from;  // where its words begin in the log
 };
 
-Started start_server(const Cluster& c, int k) {
+uint64_t bytes_of_log(const Cluster& c, int k) {
   std::error_code none;
   const uint64_t bytes = fs::file_size(c.log(k), none);
+  return none ? 0 : bytes;
+}
+
+Started start_server(const Cluster& c, int k) {
+  const uint64_t bytes = bytes_of_log(c, k);
   const fs::path data = c.data(k);
-  const pid_t pid = start_daemon({(c.bindir(k) / "postgres").string(), "-D", data.string()}, data, c.log(k));
-  return {pid, none ? 0 : bytes};
+  return {start_daemon({(c.bindir(k) / "postgres").string(), "-D", data.string()}, data, c.log(k)), bytes};
 }
 
 constexpr size_t kLastLines = 10;
@@ -67,6 +72,26 @@ std::string last_words(const fs::path& log, uint64_t from) {
 }
 
 bool answers(const Cluster& c, int k) { return PQping(c.impatient_dsn(k).c_str()) == PQPING_OK; }
+
+// Since its postmaster was started.
+bool was_ready(const fs::path& data) {
+  std::ifstream pid_file(data / "postmaster.pid");
+  std::string line;
+  for (int i = 0; i < kStatusLine; ++i)
+    if (!std::getline(pid_file, line)) return false;
+  return line.starts_with("ready");
+}
+
+// One that runs, and does not serve yet: the command that started it was killed, or it restarts after a crash
+// (gclctl.start-waits).  One that stands still is none.
+bool is_on_its_way(const Cluster& c, int k) {
+  const PGPing is = PQping(c.impatient_dsn(k).c_str());
+  return is == PQPING_REJECT || (is != PQPING_OK && !was_ready(c.data(k)));
+}
+
+bool has_ended(const Cluster& c, int k, const Started& server) {
+  return server.pid == 0 ? c.postmaster(k) == 0 : waitpid(server.pid, nullptr, WNOHANG) == server.pid;
+}
 
 LostPool lost_pool(const Cluster& c) {
   make_pool_dir(c);
@@ -164,9 +189,13 @@ int start_servers(const Cluster& c, int node) {
     check_pool(c, anybody_runs);
   }
   std::vector<int> wanted;
+  std::map<int, Started> started;
   for (int k : c.chosen(node)) {
     if (c.postmaster(k) != 0) {
-      fmt::print("primary {} runs already\n", k);
+      if (is_on_its_way(c, k))
+        started[k] = {0, bytes_of_log(c, k)};
+      else
+        fmt::print("primary {} runs already\n", k);
       continue;
     }
     check_port_free(c, k);
@@ -179,7 +208,6 @@ int start_servers(const Cluster& c, int node) {
   start_memory_nodes(c);
   memory_nodes.reset();
   if (c.on_hosts() && !wanted.empty()) wait_for_memory_nodes(c);
-  std::map<int, Started> started;
   for (int k : wanted) started[k] = start_server(c, k);
   PatientDeadline deadline(c, kStartMax);
   int failures = 0;
@@ -187,7 +215,7 @@ int start_servers(const Cluster& c, int node) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     for (auto it = started.begin(); it != started.end();) {
       const auto& [k, server] = *it;
-      if (waitpid(server.pid, nullptr, WNOHANG) == server.pid) {
+      if (has_ended(c, k, server)) {
         fmt::print(stderr, "primary {} did not start:{}\n", k, last_words(c.log(k), server.log_from));
         failures++;
       } else if (answers(c, k)) {
