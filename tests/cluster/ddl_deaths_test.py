@@ -2,7 +2,6 @@
 
 The cluster's pool repairs deaths.
 """
-import os
 import threading
 import time
 import unittest
@@ -11,7 +10,6 @@ from harness import SERVES, Cluster, Session, SqlError, eventually
 from stop_points import STOP_POINTS, Stops
 
 FINGERPRINT = "SELECT gcl_ddl_fingerprint(), count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'gcl'"
-COMES_BACK_MAX = 60.0  # seconds until a primary that died may start again
 
 
 class DdlDeaths(unittest.TestCase):
@@ -26,22 +24,6 @@ class DdlDeaths(unittest.TestCase):
 
     def tearDown(self):
         self.cluster.close_sessions()
-
-    def kill(self, k):
-        postmaster = self.cluster.postmaster(k)
-        self.cluster.kill_all(k)
-        eventually(lambda: not os.path.exists(f"/proc/{postmaster}"), 60)  # or gclctl takes the zombie for a server
-
-    def start(self, k):
-        """Its name is free when what it had is repaired."""
-        deadline = time.monotonic() + COMES_BACK_MAX
-        while True:
-            try:
-                return self.cluster.start(k)
-            except RuntimeError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
 
     def tables(self, k, name):
         return int(self.cluster.sql(k, f"SELECT count(*) FROM pg_class WHERE relname = '{name}'")[0])
@@ -68,7 +50,7 @@ class DdlDeaths(unittest.TestCase):
         session.send(statements)
         stands = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'GclStop_{point}'"
         eventually(lambda: self.cluster.sql(2, stands) == ["1"])  # functions would wait for one that is about to commit
-        self.kill(2)
+        self.cluster.kill_all(2)
 
     def coordinator_dies(self, point, statements, count):
         self.coordinator_dies_at(point, statements)
@@ -76,7 +58,7 @@ class DdlDeaths(unittest.TestCase):
             eventually(lambda k=k: self.tables(k, self.name) == count)
         for k in (1, 3):
             self.cluster.sql(k, f"CREATE TABLE {self.name}_meanwhile_{k} (a int) USING gcl")
-        self.start(2)
+        self.cluster.start(2)
         self.assert_all_agree(self.name, count)
 
     def lone(self):
@@ -116,7 +98,7 @@ class DdlDeaths(unittest.TestCase):
         time.sleep(0.5)
         self.assertEqual(0, self.tables(1, self.name))
         self.assertEqual(["2|in doubt"], self.cluster.sql(1, "SELECT DISTINCT author_node, phase FROM gcl_stat_ddl"))
-        self.start(2)
+        self.cluster.start(2)
         self.assert_all_agree(self.name, 1)
 
     def test_a_coordinator_that_has_locked_a_table(self):
@@ -124,9 +106,9 @@ class DdlDeaths(unittest.TestCase):
         holder.run("BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
         writer.send("INSERT INTO t VALUES (1000, 0)")
         self.assertTrue(writer.blocked())
-        self.kill(2)
+        self.cluster.kill_all(2)
         writer.result()
-        self.start(2)
+        self.cluster.start(2)
         self.assert_all_agree(self.name, 0)
 
     def test_sessions_that_wait_for_the_ddl_lock(self):
@@ -135,10 +117,10 @@ class DdlDeaths(unittest.TestCase):
         for k, waiter in waiters.items():
             waiter.send(f"CREATE TABLE {self.name}_waits_{k} (a int) USING gcl")
             self.assertTrue(waiter.blocked())
-        self.kill(2)
+        self.cluster.kill_all(2)
         for waiter in waiters.values():
             waiter.result()
-        self.start(2)
+        self.cluster.start(2)
         self.assert_all_agree(self.name, 0)
 
     def test_a_primary_that_waits_to_join(self):
@@ -148,10 +130,10 @@ class DdlDeaths(unittest.TestCase):
         joining = threading.Thread(target=self.cluster.start, args=(3,))
         joining.start()
         eventually(lambda: self.cluster.sql(1, "SELECT count(*) FROM gcl_stat_ddl_log WHERE node = 3 AND state <> 'serving'") == ["1"])
-        self.kill(2)
+        self.cluster.kill_all(2)
         joining.join()
         self.assertEqual(["0"], self.cluster.sql(3, "SELECT count(*) FROM t WHERE id < 0"))
-        self.start(2)
+        self.cluster.start(2)
         self.assert_all_agree(self.name, 0)
 
     # --- a participant ------------------------------------------------------------------------------------------------
@@ -162,13 +144,13 @@ class DdlDeaths(unittest.TestCase):
         stop = self.stops.attach(on, point, session.pid() if on == 1 else 0)
         session.send(statements)
         stop.reached()
-        self.kill(3)
+        self.cluster.kill_all(3)
         if on == 1:
             stop.go_on()
         session.result()
         self.assertEqual([1, 1], [self.tables(k, self.name) for k in (1, 2)])
         self.cluster.sql(2, f"CREATE TABLE {self.name}_meanwhile (a int) USING gcl")
-        self.start(3)
+        self.cluster.start(3)
         self.assert_all_agree(self.name, 1)
 
     def test_a_participant_that_has_not_answered(self):
@@ -191,9 +173,9 @@ class DdlDeaths(unittest.TestCase):
         stop = self.stops.attach(3, "ddl_replayed")
         session.send("CREATE DATABASE made_in_between")
         stop.reached()
-        self.kill(3)
+        self.cluster.kill_all(3)
         session.result()
-        self.start(3)
+        self.cluster.start(3)
         there = Session(f"{self.cluster.dsn(3)} dbname=made_in_between")
         self.assertEqual(["made_in_between"], there.run("SELECT current_database()"))
         there.close()
