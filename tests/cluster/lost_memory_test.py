@@ -274,13 +274,25 @@ class LostMemory(unittest.TestCase):
         self.assertEqual(["101"], c.sql(3, "SELECT count(*) FROM t"))
 
     def kill_an_addition(self):
-        """While files are copied."""
+        """While files are copied, which would take for minutes; and whoever copies them, too."""
+        program, = glob.glob(f"{self.cluster.dir}/prefix/**/bin/pg_basebackup", recursive=True)
+        os.rename(program, f"{program}.quick")
+        with open(program, "w", encoding="ascii") as file:
+            file.write(f'#!/bin/sh\necho $$ > {self.cluster.dir}/node3/copies; exec "$0.quick" --max-rate=32k "$@"\n')
+        os.chmod(program, 0o755)
+        parts = f"{self.cluster.dir}/node3/data.part.*"
+        before = glob.glob(parts)
         adds = subprocess.Popen([GCLCTL, "add-primary", self.cluster.dir, "--node", "3"], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL, start_new_session=True)
-        eventually(lambda: glob.glob(f"{self.cluster.dir}/node3/data*/PG_VERSION"))
+        eventually(lambda: [part for part in glob.glob(parts) if part not in before and glob.glob(f"{part}/*/*")])
         os.killpg(adds.pid, signal.SIGKILL)
         self.assertEqual(-signal.SIGKILL, adds.wait())
-        eventually(lambda: self.cluster.sql(1, "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'pg_basebackup'") == ["0"])
+        with open(f"{self.cluster.dir}/node3/copies", encoding="ascii") as file:
+            os.killpg(int(file.read()), signal.SIGKILL)  # a group of its own
+        os.remove(f"{self.cluster.dir}/node3/copies")
+        os.rename(f"{program}.quick", program)
+        copying = "SELECT count(*) FROM pg_stat_replication WHERE application_name LIKE 'pg_basebackup%'"
+        eventually(lambda: self.cluster.sql(1, copying) == ["0"])
 
     def test_memory_that_was_added(self):
         self.make(pool="64MB")
