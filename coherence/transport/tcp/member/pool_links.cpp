@@ -18,18 +18,17 @@ constexpr uint64_t kUnreachedAfterNs = 5'000'000'000, kUnreachedAgainNs = 60'000
 PoolLinks::PoolLinks(MemoryRoutes& memory, Mirror& mirror, Sayings& sayings, Resolve resolve, Log& log)
     : memory_(memory), mirror_(mirror), sayings_(sayings), resolve_(std::move(resolve)), log_(log) {}
 
-// tcp.young-dialed-again
+// tcp.young-dialed-again, tcp.elsewhere-is-anew
 void PoolLinks::table_comes(const Table& table) {
   const TableHead& head = table.head;
   for (uint32_t k = 1; k < head.memory_nodes; k++) {
     One& one = one_[k];
     const char* const address = table.memory_node[k].address;
-    const bool is_fixed = one.address[0] != '\0' && !is_young(k);
-    if (is_fixed || strcmp(one.address, address) == 0) continue;
+    if (address[0] == '\0' || strcmp(one.address, address) == 0) continue;
     one = {};
     put_text(address, one.address);
     if (net::Link* const link = memory_.link({uint8_t(k)}))
-      link->end("the memory node is elsewhere");  // look() dials it there
+      link->end("the memory node is elsewhere");  // look() dials it there, or the node is cut off
     else
       dial(k, 0);
   }

@@ -6,6 +6,8 @@
 //     batch that was under way there all the same has no known outcome (transport.unknown-cuts-off).  So a memory node
 //     beside number 0, which goes by the table and not by links (tcp.admitted-by-table), lets a node that it admits
 //     begin another link.
+// tcp.elsewhere-is-anew: A memory node that the table has elsewhere has started anew: it knows nothing of what was
+//     asked of the former one. The link to that one is over at once; by itself it would be so when the patience is.
 //
 // One thread, the worker's.
 //

@@ -73,12 +73,12 @@ class TcpYoung : public MemberServerTest {
     nodes.clear();
     MemberServerTest::TearDown();
   }
-  LinkedNode& join_linked(uint8_t id) {
+  LinkedNode& join_linked(uint8_t id, const net::LinkTimes& link_times = {.patience_ns = 300'000'000}) {
     MemberPeer& by = tool();
     EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
     const AnswerFrame reserved = call(by, {.call = Call::kReserve, .node = id});
     EXPECT_EQ(reserved.error, Errc::kOk) << reserved.problem;
-    LinkedNode& node = nodes.emplace_back(id, reserved.value, address(), net::LinkTimes{.patience_ns = 300'000'000});
+    LinkedNode& node = nodes.emplace_back(id, reserved.value, address(), link_times);
     EXPECT_TRUE(until([&] { return node.reaches_all(); })) << node.log.all;
     EXPECT_EQ(call(by, publish(id, reserved.value)).error, Errc::kOk);
     node.joined = true;
@@ -137,6 +137,15 @@ TEST_F(TcpYoung, OneThatSaysAnotherAddressIsDialedThere) {
   node.mirror.copy_memory_node_address({2}, at);
   EXPECT_EQ(at, again.address());
   EXPECT_FALSE(node.is_cut_off());
+}
+
+// However long a connection that breaks is waited for (tcp.elsewhere-is-anew).
+TEST_F(TcpYoung, OneThatIsInUseAndHasStartedAnewElsewhereCutsItsNodesOffAtOnce) {
+  LinkedNode& node = join_linked(0, {.patience_ns = 600'000'000'000});
+  further.clear();
+  FurtherPart& again = begin_further(1);
+  ASSERT_NE(again.part, nullptr) << again.problem.text;
+  EXPECT_TRUE(until([&] { return node.is_cut_off(); })) << log.all << node.log.all;
 }
 
 // As of a path by verbs that cannot be made, too: the memory node's process goes on, and admits the node.
