@@ -22,11 +22,12 @@ class Installation:
             shutil.copy2(program, f"{self.dir}/bin/{os.path.basename(program)}")
         shutil.copy2(f"{BUILD}/{library}", f"{self.dir}/lib/gcl.so")
         shutil.copytree(f"{BUILD}/{scripts}", f"{self.dir}/share/gcl")
+        self.gclctl = f"{self.dir}/bin/gclctl"
         with open(f"{self.dir}/share/gcl/gcl.control", encoding="utf-8") as control:
             self.version = re.search(r"default_version = '(.*)'", control.read()).group(1)
 
     def ctl(self, *arguments, check=True):
-        done = subprocess.run([f"{self.dir}/bin/gclctl", *arguments], text=True, capture_output=True, timeout=300, check=False)
+        done = subprocess.run([self.gclctl, *arguments], text=True, capture_output=True, timeout=300, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"gclctl {arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done

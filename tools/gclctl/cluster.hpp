@@ -2,10 +2,10 @@
 //
 //   DIR/cluster.conf     this description; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
-//   DIR/prefix.<N>/      those of `gclctl upgrade`; DIR/node<K>/prefix leads to the one of primary K, if it is not
-//   DIR/prefix DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Of one
-//   that was
-//                        removed they may be there, too
+//   DIR/prefix.<N>/      those of `gclctl upgrade`; DIR/node<K>/prefix leads to that of primary K, if it has one
+//   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Both may be there of
+//                        one that was removed
+//   DIR/node<K>/upgrade  while `gclctl upgrade` has stopped that primary (upgrade_note.hpp)
 //   DIR/memory0/         of a cluster over tcp: log and process number of its memory node; DIR/cluster.key: its key
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>

@@ -9,6 +9,7 @@
 #include "tools/gclctl/removed_logs.hpp"
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/stop.hpp"
+#include "tools/gclctl/upgrade_note.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -58,6 +59,7 @@ int remove(Cluster c, int node, Data data) {
   if (by == 0) fail("no other primary runs, which is to go on without primary {}; gclctl start {}", k, c.dir.string());
   Forgetting others(c, by);  // before anything is stopped
   const bool ran = c.postmaster(k) != 0;
+  drop_upgrade_note(c, k);
   signal_and_wait(c, {k}, SIGINT);
   try {
     others.forget(k);

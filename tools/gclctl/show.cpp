@@ -18,6 +18,7 @@
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/upgrade_note.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -64,6 +65,7 @@ int show(const Cluster& c) {
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
     if (prefixes.size() > 1) fmt::print("           {}\n", software_in(c.prefix(k)));
+    if (const std::string words = upgrade_in_words(c, k); !words.empty()) fmt::print("           {}\n", words);
     if (const auto death = deaths.find(k); death != deaths.end()) fmt::print("           {}\n", death->second);
     if (!answers) continue;
     const Glance glance = glance_at(c, k, &database);

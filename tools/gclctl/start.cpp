@@ -24,6 +24,7 @@
 #include "tools/gclctl/restart.hpp"
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/start.hpp"
+#include "tools/gclctl/upgrade_note.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -219,6 +220,7 @@ int start_servers(const Cluster& c, int node) {
         fmt::print(stderr, "primary {} did not start:{}\n", k, last_words(c.log(k), server.log_from));
         failures++;
       } else if (answers(c, k)) {
+        drop_upgrade_note(c, k);
         fmt::print("primary {} is up: psql \"{}\"\n", k, c.dsn(k));
       } else if (deadline.is_over()) {
         fmt::print(stderr, "primary {} does not answer after {} s; see {}\n", k, kStartMax.count(), c.log(k).string());

@@ -20,6 +20,7 @@
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/stop.hpp"
 #include "tools/gclctl/stuck_shutdown.hpp"
+#include "tools/gclctl/upgrade_note.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -76,8 +77,10 @@ int stop_memory_nodes_of_host(const Cluster& c, bool immediate) {
 
 int stop_servers(const Cluster& c, int node, bool immediate) {
   std::vector<int> running;
-  for (int k : c.chosen(node))
+  for (int k : c.chosen(node)) {
+    drop_upgrade_note(c, k);
     if (c.postmaster(k) != 0) running.push_back(k);
+  }
   signal_and_wait(c, running, immediate ? SIGQUIT : SIGINT);
   fmt::print("{} of {} primaries stopped\n", running.size(), c.chosen(node).size());
   const auto memory_nodes = lock_memory_nodes(c);

@@ -16,6 +16,7 @@
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/start.hpp"
 #include "tools/gclctl/stop.hpp"
+#include "tools/gclctl/upgrade_note.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -81,14 +82,19 @@ bool starts_with(const Cluster& c, int k, const fs::path& prefix) {
 void exchange(const Cluster& c, int k, const fs::path& fresh) {
   const fs::path former = c.prefix(k);
   const std::string software = software_in(fresh);
+  const bool runs = c.postmaster(k) != 0, stopped_for_it = !runs && has_upgrade_note(c, k);
   if (former == fresh) {
     fmt::print("primary {} has {} already\n", k, software);
+    fflush(stdout);
+    if (stopped_for_it && start_servers(c, k) != 0)
+      fail("primary {} does not start with {}; see {}", k, software, c.log(k).string());
+    drop_upgrade_note(c, k);
     return;
   }
-  const bool runs = c.postmaster(k) != 0;
   fmt::print("primary {}: {} in place of {}\n", k, software, software_in(former));
   fflush(stdout);
-  if (!runs) return c.use_prefix(k, fresh);
+  if (!runs && !stopped_for_it) return c.use_prefix(k, fresh);
+  note_upgrade(c, k, software);
   signal_and_wait(c, {k}, SIGINT);
   if (starts_with(c, k, fresh)) return;
   signal_and_wait(c, {k}, SIGINT);
@@ -98,7 +104,7 @@ void exchange(const Cluster& c, int k, const fs::path& fresh) {
 }
 
 int upgrade_servers(const fs::path& dir, int node, const ExtensionFiles& extension) {
-  const coherence::PoolLock alone((dir / "upgrade").c_str());
+  const coherence::PoolLock alone = lock_upgrade(dir, coherence::PoolLock::kWait);
   if (!alone.held()) fail("cannot lock {}: {}", (dir / "upgrade.lock").string(), strerror(errno));
   const PrimariesLock unchanged(dir);
   const Cluster c = Cluster::load(dir);
