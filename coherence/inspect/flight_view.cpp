@@ -23,6 +23,13 @@ struct Head {
 
 }  // namespace
 
+constexpr int kVersionAt = 56;
+
+static bool is_of_later_version(uint64_t magic) {
+  constexpr uint64_t kName = (uint64_t{1} << kVersionAt) - 1;
+  return (magic & kName) == (kFlightMagic & kName) && magic > kFlightMagic;
+}
+
 Result<std::unique_ptr<FlightView>> FlightView::open(const PoolView& pool, NodeId node, Problem* problem) {
   if (node.value >= pool.header().nodes_max)
     return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %u", pool.header().nodes_max - 1,
@@ -40,8 +47,13 @@ Result<std::unique_ptr<FlightView>> FlightView::open(const char* path, Problem* 
   if (!view->file_.open())
     return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot read %s: %s", path, strerror(errno));
   FlightHeader& h = view->header_;
-  if (!read_all(view->file_.fd(), reinterpret_cast<std::byte*>(&h), sizeof h, 0) || h.magic != kFlightMagic ||
-      h.event_bytes != sizeof(FlightEvent) || h.events != kFlightEvents || h.sessions > uint32_t(kSessionsMax))
+  const bool read = read_all(view->file_.fd(), reinterpret_cast<std::byte*>(&h), sizeof h, 0);
+  if (read && is_of_later_version(h.magic))
+    return problem->set(Errc::kIncompatible,
+                        "%s has version %c, and version %c is read here: use gclctl of that version", path,
+                        char(h.magic >> kVersionAt), char(kFlightMagic >> kVersionAt));
+  if (!read || h.magic != kFlightMagic || h.event_bytes != sizeof(FlightEvent) || h.events != kFlightEvents ||
+      h.sessions > uint32_t(kSessionsMax))
     return problem->set(Errc::kCorrupt, "%s is not a file of flight recorders, or of another version", path);
   return view;
 }

@@ -16,7 +16,7 @@
 
 namespace coherence {
 
-inline constexpr uint64_t kFlightMagic = 0x31544847494c4647;  // "GFLIGHT1"
+inline constexpr uint64_t kFlightMagic = 0x31544847494c4647;  // "GFLIGHT1", whose last character is the version
 inline constexpr uint64_t kFlightHeaderBytes = 4096;
 
 struct FlightHeader {

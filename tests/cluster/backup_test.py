@@ -492,6 +492,11 @@ class Backup(unittest.TestCase):
         self.assertIn("written as UTC", self.refused(*restore, "--to", "2026-01-31 12:00:00+01"))
         self.cluster.sql(2, "INSERT INTO t VALUES (2)")
         later = self.point()
+        point = pathlib.Path(self.archive, "points", later, "point.gcl")
+        text = point.read_bytes()
+        point.write_bytes(text.replace(b"format 1", b"format 2"))
+        self.assertIn("point.gcl has format 2, and format 1 is read here; a later version of gclctl wrote it", self.refused(*restore))
+        point.write_bytes(text)
         segment = sorted(os.listdir(f"{self.archive}/node2"))[-1]
         os.rename(f"{self.archive}/node2/{segment}", f"{self.archive}/{segment}")
         self.assertIn(f"the archive has no {self.archive}/node2/{segment}", self.refused(*restore))

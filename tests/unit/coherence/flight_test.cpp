@@ -120,6 +120,19 @@ TEST_F(Flights, AFileOfThatNameIsNotTaken) {
   unlink(file.c_str()), unlink(other.c_str());
 }
 
+TEST_F(Flights, AFileOfALaterVersionIsRefusedByItsNumber) {
+  const std::string file = path + ".flight";
+  FlightFile made;
+  made.create(file.c_str(), NodeId{0}, 1, 4);
+  const File writes(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(pwrite(writes.fd(), "GFLIGHT2", 8, offsetof(FlightHeader, magic)), 8);
+  Problem problem;
+  EXPECT_EQ(FlightView::open(file.c_str(), &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(problem.text, file + " has version 2, and version 1 is read here: use gclctl of that version");
+  ASSERT_EQ(pwrite(writes.fd(), "GFLOGHT2", 8, offsetof(FlightHeader, magic)), 8);
+  EXPECT_EQ(FlightView::open(file.c_str(), &problem).error(), Errc::kCorrupt);
+}
+
 TEST_F(Flights, OnlySlotsThatWereUsedTakeMemory) {
   const std::string file = path + ".flight";
   FlightFile made;

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kFile = "life";
 constexpr const char* kCopyFile = "copy";
 constexpr const char* kRestoredFile = "restored";
-constexpr uint64_t kLifeMagic = 0x67636c6c69666531;  // "gcllife1"
+constexpr uint64_t kLifeMagic = 0x67636c6c69666531;  // "gcllife1", whose last character is the version
 constexpr uint64_t kEnded = engine::DdlLife::kEnded, kForgotten = engine::DdlLife::kForgotten;
 
 struct LifeFile {
@@ -43,8 +43,16 @@ bool is_prepared_copy(uint64_t pools) {
          copy.now == pools;
 }
 
+bool is_of_later_version(const LifeFile& file) {
+  constexpr int kVersionBits = 8;
+  return file.magic >> kVersionBits == kLifeMagic >> kVersionBits && file.magic > kLifeMagic;
+}
+
 // Null: it is.
 const char* why_another_directory(const LifeFile& file, bool exists, uint64_t pools) {
+  if (exists && is_of_later_version(file))
+    return psprintf("Its file gcl_ddl/life has version \"%c\", and version \"%c\" is read here.", char(file.magic),
+                    char(kLifeMagic));
   if (exists && file.magic != kLifeMagic) return "The file gcl_ddl/life in it is damaged.";
   if (exists && file.node != ddl_node())
     return is_prepared_copy(pools) ? nullptr : psprintf("It is a copy of that of primary %d.", int(file.node));
@@ -73,7 +81,9 @@ bool begin_life() {
   ddl_require_unfenced();
   if (const char* why = why_another_directory(file, exists, pools)) {
     strlcpy(ddl_node_state().refusal, why, sizeof ddl_node_state().refusal);
-    ddl_node_state().refused = pools == kForgotten ? Refused::kForgotten : Refused::kAnotherDirectory;
+    ddl_node_state().refused = pools == kForgotten         ? Refused::kForgotten
+                               : is_of_later_version(file) ? Refused::kLaterVersion
+                                                           : Refused::kAnotherDirectory;
     return false;
   }
   if (!exists) forget_all_positions();  // the first start of both

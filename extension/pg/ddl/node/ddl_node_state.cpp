@@ -180,6 +180,11 @@ void raise_refusal() {
              errhint("Put back the data directory as it was when this primary stopped last. Or make it anew from that "
                      "of a primary that serves: gcl_prepare_copy(). The local tables of this one can be read as "
                      "ever.")));
+  if (state->refused == Refused::kLaterVersion)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the data directory of primary %d was last used by a later version of gcl", ddl_node()),
+                    errdetail("%s", state->refusal),
+                    errhint("Use that version. The local tables of this primary can be read as ever.")));
   if (state->refused == Refused::kForgotten)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("primary %d is not one of this pool any more", ddl_node()),

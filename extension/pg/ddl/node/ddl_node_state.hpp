@@ -47,6 +47,7 @@ struct DdlKnown {
 enum class Refused : uint8_t {
   kNot,
   kAnotherDirectory,  // (ddl.own-data-directory)
+  kLaterVersion,      // of gcl wrote the directory's file
   kForgotten,         // (ddl.log-has-end)
   kTooLate,           // (ddl.log-has-end)
 };
@@ -74,7 +75,7 @@ struct DdlNodeState {
   volatile bool failing;  // the last attempt to catch up failed
   uint64_t life;          // of the data directory; 0: not begun (data_life.hpp)
   volatile Refused refused;
-  char refusal[128];               // kAnotherDirectory: how that is known
+  char refusal[128];               // kAnotherDirectory, kLaterVersion: how that is known
   volatile uint64_t entry;         // of the log: the newest that was looked at while catching up
   char avoided_home[NAMEDATALEN];  // not to be a worker's: the database is to be dropped or renamed
   TimestampTz error_at;            // of the last replay here that failed; 0: none did
