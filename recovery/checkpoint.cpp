@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "coherence/base/byte_reader.hpp"
 #include "coherence/base/crc32c.hpp"
 #include "coherence/region/since_save.hpp"
+#include "recovery/restart_journal.hpp"
 
 namespace recovery {
 
@@ -83,6 +85,12 @@ Status read_file(const char* path, std::vector<std::byte>* to, Problem* problem)
 }
 
 }  // namespace
+
+bool Checkpoint::has_ring(const Death& death) const {
+  return std::ranges::any_of(rings, [&](const Ring& ring) {
+    return ring.node == death.node.value && ring.incarnation == death.incarnation && ring.at == death.ring_bytes();
+  });
+}
 
 Result<Checkpoint> read_checkpoint(const char* durable_path, uint64_t pool_id, uint64_t saves, Problem* problem) {
   const BesideCopy path(durable_path, BesideCopy::kCheckpoint);

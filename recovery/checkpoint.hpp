@@ -38,6 +38,8 @@
 
 namespace recovery {
 
+struct Death;
+
 struct Checkpoint {
   // A node's log in one of its places: of its incarnations behind `after` (NodeHistory::joined), up to `upto` so far.
   struct Log {
@@ -70,6 +72,9 @@ struct Checkpoint {
   std::vector<Ring> rings;
   std::vector<Evidence> evidence;
   std::vector<Page> pages;
+
+  // All of its ring.
+  bool has_ring(const Death&) const;
 };
 
 // Number 0: there is none that counts.  kCorrupt, kIncompatible, kSystem.

@@ -102,6 +102,22 @@ Status drop_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
   return PoolJournal::rewrite(durable_path, pool_id, saves, keep, problem);
 }
 
+Status put_back_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
+                      const std::function<const Death*(const Death&)>& with_ring, Problem* problem) {
+  const auto keep = [&](uint32_t* kind, std::vector<std::byte>* bytes) {
+    History one;
+    if (*kind != kDeathWithoutRing || !one.add(*kind, *bytes)) return;
+    for (const NodeHistory& node : one.node)
+      for (const Death& death : node.deaths()) {
+        const Death* const whole = with_ring(death);
+        if (whole == nullptr || whole->framed.size() != death.ring_bytes()) continue;
+        *kind = kDeath;
+        bytes->insert(bytes->end(), whole->framed.begin(), whole->framed.end());
+      }
+  };
+  return PoolJournal::rewrite(durable_path, pool_id, saves, keep, problem);
+}
+
 // Behind the durable copy, not behind what the pool's own header says: the last save may have failed.
 Result<bool> has_joined(Pool& pool, NodeId node, Problem* problem) {
   const auto saved = outline_pool(pool.durable_path(), problem);

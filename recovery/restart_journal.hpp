@@ -77,6 +77,9 @@ coherence::Status note_life(coherence::Pool&, const Life&, Patience, coherence::
 // another process writes; kNoSpace, kSystem, kCorrupt.
 coherence::Status drop_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
                              const std::function<bool(const Death&)>& in_checkpoint, coherence::Problem*);
+// Such a death gets its ring again, out of another journal that has it (nullptr: it stays as it is).
+coherence::Status put_back_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
+                                 const std::function<const Death*(const Death&)>& with_ring, coherence::Problem*);
 // Whether the node has joined since the durable copy was saved.
 coherence::Result<bool> has_joined(coherence::Pool&, coherence::NodeId, coherence::Problem*);
 

@@ -54,9 +54,9 @@ class PoolJournal {
   // kIncompatible.
   using Visit = std::function<Status(uint32_t kind, std::span<const std::byte> bytes)>;
   static Status visit(const char* durable_path, uint64_t pool_id, uint64_t saves, const Visit&, Problem*);
-  // Replaces the journal by what `keep` makes of its entries: it may give one another kind and other bytes, of which
-  // there are less.  Entries that do not count (`visit`) are left out.  By rename, so there is one at any moment.
-  // kBusy: another process has it; as append(), and kCorrupt, kIncompatible.
+  // Replaces the journal by what `keep` makes of its entries: it may give one another kind and other bytes.  Entries
+  // that do not count (`visit`) are left out.  By rename, so there is one at any moment. kBusy: another process has it;
+  // as append(), and kCorrupt, kIncompatible.
   using Keep = std::function<void(uint32_t* kind, std::vector<std::byte>* bytes)>;
   static Status rewrite(const char* durable_path, uint64_t pool_id, uint64_t saves, const Keep& keep, Problem*);
 

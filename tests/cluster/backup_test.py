@@ -525,6 +525,42 @@ class Backup(unittest.TestCase):
         said = self.refused("restore-point", self.cluster.dir, self.archive)
         self.assertIn("cannot be used before the archive has", said)
 
+    def has_checkpoint(self):
+        """Of all that the logs have: this one's, or one that a server has just had made."""
+        eventually(lambda: re.search("^checkpoint|nothing new", self.cluster.ctl("checkpoint", self.cluster.dir, check=False).stdout))
+
+    def test_the_journal_has_the_rings_since_the_last_point(self):
+        """A ring for each death would grow it without end (gclctl.point-has-rings)."""
+        self.make_archiving()
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl")
+        place, journal = self.back_up(), f"{self.cluster.dir}/pool.saved.journal"
+        grows = "MB of journal, which grows with each death until gclctl restore-point"
+        for turn in range(3):
+            self.cluster.sql(2, f"INSERT INTO t SELECT 3000 * {turn} + i, repeat(md5(i::text), 12) FROM generate_series(1, 3000) i")
+            self.cluster.kill_all(2)
+            eventually(lambda: os.path.getsize(journal) > 100_000)
+            self.cluster.start(2)
+            self.has_checkpoint()
+            self.assertGreater(os.path.getsize(journal), 400_000, "the backup's checkpoint lacks it")
+            self.assertIn(grows, self.cluster.ctl("status", self.cluster.dir).stdout)
+            self.point()
+            self.assertLess(os.path.getsize(journal), 10_000)
+            self.assertNotIn(grows, self.cluster.ctl("status", self.cluster.dir).stdout)
+        points = sorted(pathlib.Path(self.archive, "points").iterdir())
+        for upto, lines in ((points[0], 3000), (points[2], 9000)):
+            with self.subTest(upto), Restored(self.cluster, place, "--archive", self.archive, "--to", upto.name) as other:
+                self.assertEqual([[str(lines)]] * 3, other.everywhere("SELECT count(*) FROM t"))
+                self.assertEqual([[]] * 3, other.everywhere("SELECT * FROM gcl_check('t', true)"))
+        # The cluster itself has them in its checkpoint.
+        for k in PRIMARIES:
+            self.cluster.kill_all(k)
+        shutil.rmtree(self.cluster.pool_dir())
+        self.cluster.start()
+        self.assertEqual([["9000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+        os.rename(points[1], f"{self.archive}/aside")
+        self.assertRegex(self.refused("restore", place, self.new_place(), "--port", self.free_port, "--archive", self.archive),
+                         "primary 2 died before the restore point of .*, and the point that had its last records is gone from the archive")
+
     def test_the_journal_keeps_rings_for_points_only(self):
         """A cluster that archives nothing has no restore points, and drops what a checkpoint has."""
         self.make()
@@ -535,7 +571,7 @@ class Backup(unittest.TestCase):
         journal = f"{self.cluster.dir}/pool.saved.journal"
         eventually(lambda: os.path.getsize(journal) > 100_000)
         self.cluster.start(2)
-        self.cluster.ctl("checkpoint", self.cluster.dir)
+        self.has_checkpoint()
         self.assertLess(os.path.getsize(journal), 10_000)
 
     # --- clusters that have had a life --------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPagesMax = 32768;  // in this process's memory: 256 MB
+constexpr uint64_t kJournalNoted = 256 << 10;  // it has rings (gclctl.point-has-rings)
+constexpr size_t kPagesMax = 32768;            // in this process's memory: 256 MB
 
 class Making {
  public:
@@ -123,11 +124,7 @@ class Making {
   // an older checkpoint, need them (gclctl.point-has-rings).
   void drop_rings(const recovery::History& history) const {
     if (fs::exists(coherence::BesideCopy(saved_.c_str(), coherence::BesideCopy::kBackedUp).text)) return;
-    const auto in_checkpoint = [&](const recovery::Death& death) {
-      return std::ranges::any_of(now_.rings, [&](const Checkpoint::Ring& ring) {
-        return ring.node == death.node.value && ring.incarnation == death.incarnation && ring.at == death.ring_bytes();
-      });
-    };
+    const auto in_checkpoint = [&](const recovery::Death& death) { return now_.has_ring(death); };
     const auto is_kept = [&](const recovery::Death& death) { return !death.framed.empty() && in_checkpoint(death); };
     if (std::ranges::none_of(history.node, [&](const recovery::NodeHistory& node) {
           return std::ranges::any_of(node.deaths(), is_kept);
@@ -171,9 +168,11 @@ std::string checkpoint_in_words(const fs::path& saved) {
   if (journal + delta == 0) return "";
   const auto made = fs::last_write_time(BesideCopy(saved.c_str(), BesideCopy::kCheckpoint).text, error);
   const auto age = std::chrono::duration_cast<std::chrono::seconds>(fs::file_time_type::clock::now() - made);
-  return fmt::format("{}; {} MB beside the copy, {} MB of journal",
+  const bool keeps_rings = journal > kJournalNoted && fs::exists(BesideCopy(saved.c_str(), BesideCopy::kBackedUp).text);
+  return fmt::format("{}; {} MB beside the copy, {} MB of journal{}",
                      error ? "no checkpoint yet" : fmt::format("last checkpoint {} s ago", age.count()),
-                     megabytes(delta), megabytes(journal));
+                     megabytes(delta), megabytes(journal),
+                     keeps_rings ? ", which grows with each death until gclctl restore-point" : "");
 }
 
 int checkpoint(const std::string& dir) {

@@ -14,6 +14,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/new_cluster.hpp"
+#include "tools/gclctl/point_rings.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
@@ -105,6 +106,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const fs::path& back
     const bool later = point && point->what.files.contains(path);  // the journal
     (void)copy_summed((later ? point->dir : backup) / path, c.dir / path);
   }
+  if (point) put_back_rings(c.saved_pool(), point->what, point->dir.parent_path());
   make_cluster_key(c);
   make_pool_dir(c);
   sync_file_system(c.dir);

@@ -17,6 +17,7 @@
 #include "tools/gclctl/cut.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/point_rings.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/text_file.hpp"
@@ -74,6 +75,7 @@ class NewPoint {
     fmt::print("restore point {}\n", point_.time);
     fflush(stdout);
     for (const auto& [k, position] : cut.position) wait_until_archived(k, segments.at(k), position);
+    drop_rings_of_point(c_.saved_pool(), place_, point_);
   }
 
  private:

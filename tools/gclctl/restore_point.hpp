@@ -13,8 +13,10 @@
 // gclctl.later-by-position: Of two points, and of a point and a backup, that one is later that is further in the WAL of
 //     all primaries: the clock that gave them their times may have been set meanwhile. The times are for --to alone.
 // gclctl.point-has-rings: From the first backup after a save on, the journal keeps the rings of those that died, also
-//     where a checkpoint has them: a point may be restored on top of an older one, the backup's.  It does so where a
-//     primary archived when the backup was taken: else there are no points, and a ring for each death would stay.
+//     where a checkpoint has them, until a point has them, too: a point may be restored on top of an older checkpoint,
+//     the backup's.  Later points lack what an earlier one has, so all since the backup are needed, as WAL is.  It does
+//     so where a primary archived when the backup was taken: else there are no points, and a ring for each death would
+//     stay.
 #pragma once
 
 #include <optional>

@@ -20,6 +20,7 @@ using coherence::NodeId;
 using coherence::Pool;
 using coherence::PoolJournal;
 using coherence::Problem;
+using coherence::Status;
 
 constexpr NodeId kNode{1}, kOther{2};
 constexpr auto kTry = PoolJournal::kTry;
@@ -315,6 +316,19 @@ TEST_F(RestartJournalOfDead, TheRingsRecordsComeBackAndNothingBehindTheHoleCount
     for (const Logged& one : logged)
       EXPECT_EQ(without.node[kDead].counts(one.sequence), one.sequence < hole) << one.sequence;
     EXPECT_EQ(without.node[kDead].deaths().size(), of.deaths().size());
+    // Another journal has it still.
+    const auto put_back = [&](auto with_ring) {
+      const Status put = put_back_rings(durable_.c_str(), pool_->pool_id(), pool_->saves(), with_ring, &problem_);
+      ASSERT_TRUE(put.ok()) << problem_.text;
+    };
+    put_back([](const Death&) { return nullptr; });
+    EXPECT_TRUE(history().node[kDead].deaths().back().framed.empty());
+    put_back([&](const Death& one) { return is_last(one) ? &death : nullptr; });
+    const History whole = history();
+    EXPECT_EQ(whole.node[kDead].deaths().back().framed, death.framed);
+    EXPECT_EQ(whole.node[kDead].deaths().size(), of.deaths().size());
+    for (const Logged& one : logged)
+      EXPECT_EQ(whole.node[kDead].counts(one.sequence), one.sequence < hole) << one.sequence;
 
     // The next incarnation's records are behind all that this one may have logged.
     ASSERT_TRUE(repair());
