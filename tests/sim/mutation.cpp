@@ -208,6 +208,9 @@ const char* mutation_name(Mutation m) {
                                            "applied-again",
                                            "gap-applied",
                                            "group-torn",
+                                           "death-recorded-late",
+                                           "version-first",
+                                           "range-lost",
                                            "checkpoint-pages-lost",
                                            "checkpoint-named-first",
                                            "rings-dropped-early",
@@ -238,7 +241,17 @@ Mutation mutation_of(const std::string& name) {
   return Mutation::kCount;
 }
 
+// kVersionFirst: the version of a page is the last WRITE of a write-back, before what gives the page away.
+int version_in(const Batch& batch) {
+  constexpr uint32_t kVersionBytes = 8;  // coherence/session/write_back.cpp
+  int last = batch.size() - 1;
+  while (last > 0 && batch.op(last).verb != Verb::kWrite) last--;
+  return last > 0 && batch.op(last).bytes == kVersionBytes ? last : 0;
+}
+
 int verb_order(const Batch& batch, int i) {
+  if (mutation == Mutation::kVersionFirst)
+    if (const int version = version_in(batch); i <= version) return i == 0 ? version : i - 1;
   if (mutation != Mutation::kFreedBeforeWritten || !atomic_of(batch)) return i;
   return i == 0 ? batch.size() - 1 : i - 1;
 }

@@ -62,6 +62,9 @@ enum class Mutation : uint8_t {
   kAppliedAgain,          // a record that a page has already is applied again
   kGapApplied,            // a record is applied to a page of which one before it is missing
   kGroupTorn,             // a record counts as applied when one of its pages has it
+  kDeathRecordedLate,     // a death comes into the journal a while behind what survivors do about it
+  kVersionFirst,          // a write-back writes the page's version before its other bytes
+  kRangeLost,             // the ring's records lack one of the ranges that were changed
   kCheckpointPagesLost,   // a restart does not take up the images of the checkpoint
   kCheckpointNamedFirst,  // a checkpoint takes its place before its images are there
   kRingsDroppedEarly,     // rings leave the journal before the checkpoint that has them counts

@@ -30,6 +30,7 @@ void product_spell_out_copies(MiniTransaction*) asm("_ZN6bufmgr15MiniTransaction
 
 void MiniTransaction::spell_out_copies() {
   if (sim::mutation != sim::Mutation::kCopiesInRing) product_spell_out_copies(this);
+  if (sim::mutation == sim::Mutation::kRangeLost && ranges_ > 1) --ranges_;
 }
 
 void signal_wakeup(std::atomic<uint32_t>& word) noexcept {

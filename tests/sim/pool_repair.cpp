@@ -60,9 +60,16 @@ void PoolCluster::record(PoolMember& m) {
   Counters counters{};
   const auto memory = m.node().open_memory(counters);
   Problem problem;
-  const auto index = recovery::RingIndex::read(*memory, ring.at, ring.bytes, m.node().incarnation(), &problem);
+  const uint64_t incarnation = m.node().incarnation();
+  auto index = recovery::RingIndex::read(*memory, ring.at, ring.bytes, incarnation, &problem);
   if (!index) return object(Checker::kProgress, "the ring of node %d cannot be read: %s", m.id.value, problem.text);
-  disk_.died(m.id, m.node().incarnation(), (*index)->first_sequence(), (*index)->framed());
+  if (mutation != Mutation::kDeathRecordedLate)
+    return disk_.died(m.id, incarnation, (*index)->first_sequence(), (*index)->framed());
+  const std::shared_ptr<recovery::RingIndex> later = index.take();
+  scheduler()->spawn(Scheduler::kNobody, [this, id = m.id, incarnation, later] {
+    scheduler()->sleep(20 * kMs);
+    disk_.died(id, incarnation, later->first_sequence(), later->framed());
+  });
 }
 
 void PoolCluster::changes(int page, uint64_t value, uint64_t before) {

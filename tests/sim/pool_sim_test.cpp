@@ -89,7 +89,10 @@ INSTANTIATE_TEST_SUITE_P(Sim, PoolBrokenRepair,
                                          Proof{Mutation::kLogsApart, Checker::kRestart},
                                          Proof{Mutation::kAppliedAgain, Checker::kRestart, 100},
                                          Proof{Mutation::kGapApplied, Checker::kRestart, 100},
-                                         Proof{Mutation::kGroupTorn, Checker::kRestart, 400}),
+                                         Proof{Mutation::kGroupTorn, Checker::kRestart, 400},
+                                         Proof{Mutation::kDeathRecordedLate, Checker::kRestart},
+                                         Proof{Mutation::kVersionFirst, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kRangeLost, Checker::kLastWrite, 400}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
