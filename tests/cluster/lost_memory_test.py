@@ -274,7 +274,7 @@ class LostMemory(unittest.TestCase):
         self.assertEqual(["101"], c.sql(3, "SELECT count(*) FROM t"))
 
     def kill_an_addition(self):
-        """While files are copied, which would take for minutes; and whoever copies them, too."""
+        """While files are copied, which would take minutes; the process that copies them dies, too."""
         program, = glob.glob(f"{self.cluster.dir}/prefix/**/bin/pg_basebackup", recursive=True)
         os.rename(program, f"{program}.quick")
         with open(program, "w", encoding="ascii") as file:
