@@ -21,14 +21,14 @@ struct Head {
   const FlightRing& ring() const { return *reinterpret_cast<const FlightRing*>(bytes); }
 };
 
-}  // namespace
+constexpr int kVersionAt = 56;  // bits of the magic number below it are the name
 
-constexpr int kVersionAt = 56;
-
-static bool is_of_later_version(uint64_t magic) {
+bool is_of_later_version(uint64_t magic) {
   constexpr uint64_t kName = (uint64_t{1} << kVersionAt) - 1;
   return (magic & kName) == (kFlightMagic & kName) && magic > kFlightMagic;
 }
+
+}  // namespace
 
 Result<std::unique_ptr<FlightView>> FlightView::open(const PoolView& pool, NodeId node, Problem* problem) {
   if (node.value >= pool.header().nodes_max)
@@ -54,7 +54,7 @@ Result<std::unique_ptr<FlightView>> FlightView::open(const char* path, Problem* 
                         char(h.magic >> kVersionAt), char(kFlightMagic >> kVersionAt));
   if (!read || h.magic != kFlightMagic || h.event_bytes != sizeof(FlightEvent) || h.events != kFlightEvents ||
       h.sessions > uint32_t(kSessionsMax))
-    return problem->set(Errc::kCorrupt, "%s is not a file of flight recorders, or of another version", path);
+    return problem->set(Errc::kCorrupt, "%s is not a file of flight recorders, or of a former version", path);
   return view;
 }
 
