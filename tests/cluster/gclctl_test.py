@@ -417,7 +417,7 @@ class Dead(unittest.TestCase):
         self.assertNotIn("DEAD", self.shown(2))
         go_on = self.stop_process(self.cluster.workers(3)["gcl message worker"])
         self.cluster.kill_all(2)
-        eventually(lambda: "DEAD" in self.shown(2))
+        eventually(lambda: "its repair waits for primary" in self.shown(2))  # before that, until its death is in the journal
         self.assertRegex(self.shown(2), r"  down\n +DEAD \(its worker was there \d+ s ago\), and its repair waits for primary 3\n")
         self.assertNotIn("DEAD", self.shown(1) + self.shown(3))
         go_on()
