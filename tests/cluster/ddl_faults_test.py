@@ -174,18 +174,16 @@ class DdlFaults(unittest.TestCase):
         self.cluster.sql(1, "CREATE TABLE told (a int) USING gcl")
         session = self.cluster.session(1)
         late = "SELECT value FROM gcl_stat_counters() WHERE layer = 'ddl' AND counter = 'answers found late'"
-        found, medians = [], []
-        # The machine may crawl for a while.
-        while not medians or ((min(medians) >= 3 * 0.25 / 2 or min(found) >= 5) and len(medians) < 5):
-            took, before = [], int(session.one(late))
+        before, medians = int(session.one(late)), []
+        while not medians or (min(medians) >= 3 * 0.25 / 2 and len(medians) < 5):  # the machine may crawl for a while
+            took = []
             for _ in range(30):
                 began = time.monotonic()
                 session.run("TRUNCATE told")
                 took.append(time.monotonic() - began)
             medians.append(statistics.median(took))
-            found.append(int(session.one(late)) - before)
         self.assertLess(min(medians), 3 * 0.25 / 2, medians)
-        self.assertLess(min(found), 5, found)
+        self.assertLess(int(session.one(late)) - before, 5)
         # They have the log to shorten first.
         eventually(lambda: self.cluster.sql(1, "SELECT DISTINCT kept_entries FROM gcl_stat_ddl_log_kept") == ["0"])
         launchers = [self.cluster.workers(k)["gcl ddl launcher"] for k in (1, 2, 3)]

@@ -423,16 +423,13 @@ class Cost(unittest.TestCase):
         session = cluster.session(1)
         session.run("CREATE DOMAIN d AS int; CREATE TABLE t (a d) USING gcl; INSERT INTO t VALUES (1)")
         late = "SELECT value FROM gcl_stat_counters() WHERE layer = 'ddl' AND counter = 'answers found late'"
-        found = []
-        while not found or (min(found) >= 5 and len(found) < 4):  # the machine may crawl for a while
-            before = int(session.one(late))
-            for _ in range(200):
-                for statement in ("ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 11)", "ALTER DOMAIN d DROP CONSTRAINT c",
-                                  "CREATE DOMAIN e AS int", "DROP DOMAIN e", "CREATE TABLE u (a int) USING gcl", "DROP TABLE u"):
-                    session.run(statement)
-            found.append(int(session.one(late)) - before)
+        before = int(session.one(late))
+        for _ in range(200):
+            for statement in ("ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 11)", "ALTER DOMAIN d DROP CONSTRAINT c",
+                              "CREATE DOMAIN e AS int", "DROP DOMAIN e", "CREATE TABLE u (a int) USING gcl", "DROP TABLE u"):
+                session.run(statement)
         # Now and then an answer comes when the process that wakes has had no processor for long.
-        self.assertLess(min(found), 5, found)
+        self.assertLess(int(session.one(late)) - before, 5)
 
     def test_a_statement_waits_for_one_fsync(self):
         cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off", "wal_writer_delay=10s", "fsync=on")))
