@@ -167,10 +167,10 @@ class Index(unittest.TestCase):
             self.assertTrue(two.blocked())
             self.one.run(end)
             if accepted:
-                self.assertEqual(["1"], two.result())
+                self.assertEqual(["1"], two.result(5))
             else:
                 with self.assertRaises(SqlError) as error:
-                    two.result()
+                    two.result(5)
                 self.assertEqual("23505", error.exception.state)
 
     def test_rolled_back_rebuilds_leave_the_old_tree(self):

@@ -249,7 +249,7 @@ class Cancelled(unittest.TestCase):
             self.assertEqual("t", two.one(f"SELECT pg_relation_size('{toast}') > 10000000"))
             cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
             with self.assertRaises(SqlError) as caught:
-                one.result()
+                one.result(5)
             self.assertEqual("57014", caught.exception.state)
             storing.left()
             self.assertEqual("0", two.one("SELECT count(*) FROM t"))

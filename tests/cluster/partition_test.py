@@ -31,7 +31,7 @@ class Partition(unittest.TestCase):
         self.other.send(statement)
         self.assertTrue(self.other.blocked())
         self.mover.run(end)
-        return self.other.result()
+        return self.other.result(5)
 
     def test_waiters_for_a_moved_row_hear_so(self):
         for statement in ("UPDATE p SET v = v + 1 WHERE id = 1", "DELETE FROM p WHERE id = 1",
@@ -71,7 +71,7 @@ class Partition(unittest.TestCase):
         self.other.send("UPDATE p SET v = v + 1 WHERE id = 1 RETURNING v")
         self.assertTrue(self.other.blocked())
         self.mover.run("COMMIT")
-        self.assertEqual([], self.other.result())
+        self.assertEqual([], self.other.result(5))
 
     def test_repeatable_read_cannot_change_it_either(self):
         self.other.run("BEGIN ISOLATION LEVEL REPEATABLE READ")

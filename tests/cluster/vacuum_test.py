@@ -124,7 +124,7 @@ class Vacuum(unittest.TestCase):
         self.assertTrue(two.waits())
         three.run(f"SELECT pg_cancel_backend({pid})")
         with self.assertRaises(SqlError) as caught:
-            two.result()
+            two.result(5)
         self.assertEqual("57014", caught.exception.state)
         two.send("VACUUM VERBOSE turns")
         eventually(lambda: three.run(has_begun))
@@ -144,7 +144,7 @@ class Vacuum(unittest.TestCase):
         self.at_work("large")
         self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
         with self.assertRaises(SqlError) as caught:
-            one.result()
+            one.result(5)
         self.assertEqual("57014", caught.exception.state)
         said = " ".join(self.cluster.session(2).run("VACUUM VERBOSE large"))
         self.assertIn("line pointers freed", said)
