@@ -1,8 +1,4 @@
-"""What statements wait for the pool, in round trips (transport.waits-counted).
-
-Environment: SHARED_MAX, of a transaction that three primaries share.
-"""
-import os
+"""What statements wait for the pool, in round trips (transport.waits-counted)."""
 import re
 import subprocess
 import time
@@ -12,7 +8,6 @@ from harness import Cluster
 
 AWAITED = "SELECT value FROM gcl_stat_counters() WHERE layer = 'coherence' AND counter = 'awaited'"
 TRIES, TRIES_MAX = 40, 400
-SHARED_MAX = float(os.environ.get("SHARED_MAX", 22))
 
 
 class RoundTrips(unittest.TestCase):
@@ -100,10 +95,10 @@ class Shared(unittest.TestCase):
         counts."""
         self.run_for(1)
         trips = [self.trips()]
-        while min(trips) >= SHARED_MAX and len(trips) < 3:
+        while min(trips) >= 22 and len(trips) < 3:
             trips.append(self.trips())
         print(f"a transaction that three primaries share: {min(trips):.1f}")
-        self.assertLess(min(trips), SHARED_MAX)
+        self.assertLess(min(trips), 22)
 
 
 if __name__ == "__main__":
