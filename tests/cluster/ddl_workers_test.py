@@ -282,6 +282,8 @@ class DdlWorkers(unittest.TestCase):
         self.let_commits_end()
         eventually(lambda: self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl") == ["commit|2|awaited"])
         self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
+        event = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"
+        eventually(lambda: self.cluster.sql(1, event) == ["GclDdlAnswers"])  # but for the moments of its heartbeat
         eventually(lambda: self.logged(1, "the transaction is committed, and waits for primary 2 to do the same"))
         go_on()
         self.assertIn("waits for primary 2", " ".join(coordinator.result()))

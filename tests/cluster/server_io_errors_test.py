@@ -98,6 +98,28 @@ class ServerIoErrors(unittest.TestCase):
         self.assertGreater(count, 0)
         return range(1, count + 1, -(-count // ATTEMPTS))
 
+    def saves_that_fail(self, check=lambda: None):
+        """Some of the calls of a save of the pool fail in turn; `check` is called where one did."""
+        failed = 0
+        numbers = self.numbers(self.saved, self.cluster.stop)
+        self.cluster.start()
+        for n in numbers:
+            with self.load(*PRIMARIES) as writers:
+                self.go_on(writers)
+            self.cluster.close_sessions()
+            with self.calls.failing(self.saved, n):
+                stopped = self.cluster.ctl("stop", self.cluster.dir, check=False)
+            with self.subTest(f"{self.calls.where()}: {stopped.stdout} {stopped.stderr}"):
+                self.assertIn("the pool is saved", stopped.stdout)
+                if self.calls.where():
+                    failed += 1
+                    check()
+                if os.path.exists(self.cluster.pool_dir()):
+                    shutil.rmtree(self.cluster.pool_dir())  # as after a reboot
+                self.cluster.start()
+                self.assert_nothing_lost()
+        self.assertGreater(failed, 2)
+
 
 class Journal(ServerIoErrors):
     def die(self):
@@ -218,24 +240,11 @@ class PoolFiles(ServerIoErrors):
     def test_a_save(self):
         """The last primary that leaves cannot write the copy: gclctl stop says so, or saves the pool itself."""
         self.make("postgres")
-        failed = 0
-        numbers = self.numbers(self.saved, self.cluster.stop)
-        self.cluster.start()
-        for n in numbers:
-            with self.load(*PRIMARIES) as writers:
-                self.go_on(writers)
-            self.cluster.close_sessions()
-            with self.calls.failing(self.saved, n):
-                stopped = self.cluster.ctl("stop", self.cluster.dir, check=False)
-            with self.subTest(f"{self.calls.where()}: {stopped.stdout} {stopped.stderr}"):
-                self.assertIn("the pool is saved", stopped.stdout)
-                if self.calls.where():
-                    failed += 1
-                    self.assertRegex(self.said_by(*PRIMARIES), f"{os.path.basename(self.calls.file())}: {REASON}")
-                shutil.rmtree(self.cluster.pool_dir())  # as after a reboot
-                self.cluster.start()
-                self.assert_nothing_lost()
-        self.assertGreater(failed, 2)
+
+        def is_told():
+            self.assertRegex(self.said_by(*PRIMARIES), f"{os.path.basename(self.calls.file())}: {REASON}")
+
+        self.saves_that_fail(is_told)
 
 
 class Checkpoints(ServerIoErrors):
@@ -284,21 +293,7 @@ class MemoryNodes(ServerIoErrors):
     def test_a_save(self):
         """As where servers have the files themselves."""
         self.make("gcl_memnode", tcp=True)
-        failed = 0
-        numbers = self.numbers(self.saved, self.cluster.stop)
-        self.cluster.start()
-        for n in numbers:
-            with self.load(*PRIMARIES) as writers:
-                self.go_on(writers)
-            self.cluster.close_sessions()
-            with self.calls.failing(self.saved, n):
-                stopped = self.cluster.ctl("stop", self.cluster.dir, check=False)
-            with self.subTest(f"{self.calls.where()}: {stopped.stdout} {stopped.stderr}"):
-                self.assertIn("the pool is saved", stopped.stdout)
-                failed += self.calls.where() != ""
-                self.cluster.start()
-                self.assert_nothing_lost()
-        self.assertGreater(failed, 2)
+        self.saves_that_fail()
 
 
 if __name__ == "__main__":
